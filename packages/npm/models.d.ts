@@ -207,7 +207,7 @@ export interface Review {
   readonly override: Override | null;
   /** Whether a member lacks an answer. */
   readonly partial: boolean;
-  /** `seed/2` or `strict/1`. */
+  /** `seed/2`, `strict/1`, or `table/` and a hash of the council's own table. */
   readonly policy: string;
   /** Earlier verdicts that the adjudicator saw. */
   readonly prior_verdicts_consulted: number;

@@ -289,7 +289,7 @@ class Review(ShownReview):
     partial: bool
     """Whether a member lacks an answer."""
     policy: str
-    """`seed/2` or `strict/1`."""
+    """`seed/2`, `strict/1`, or `table/` and a hash of the council's own table."""
     prior_verdicts_consulted: int
     """Earlier verdicts that the adjudicator saw."""
     reasoning: str

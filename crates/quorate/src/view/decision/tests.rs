@@ -32,8 +32,7 @@ fn all() -> [Decision; 4] {
 #[test]
 fn a_vote() {
     insta::assert_snapshot!(text(&vote(), 100), @"
-    PASS  Release Board
-    two-thirds (quorum) decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66.
+    PASS  3.5 of 4.5 ≈ 0.778, needs 0.66 (rule two-thirds).
 
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
@@ -43,21 +42,21 @@ fn a_vote() {
 
     Tally
       side     weight
-      ─────────────────────────────────────────────────────
-      yes      ██████████████████┃████░░░░░░  3.5 (2 votes)
-      no       ███░░░░░░░░░░░░░░░░░░░░░░░░░   0.5 (1 vote)
-      no vote  ███░░░░░░░░░░░░░░░░░░░░░░░░░   0.5 (1 voter)
+      ──────────────────────
+      yes      3.5 (2 votes)
+      no       0.5 (1 vote)
+      no vote  0.5 (1 voter)
 
-      3.5 of 4.5 ≈ 0.778, needs 0.66 (┃)
+      3.5 of 4.5 ≈ 0.778, needs 0.66
 
     Votes
-      member   role                weight  vote     why
+      member   role                vote     weight  why
       ──────────────────────────────────────────────────────────────────────────────────────────────────
-      chair    Chair               2.5     yes      The machines pay for themselves within a year; the
+      chair    Chair               yes      2.5     The machines pay for themselves within a year; the
                                                     numbers in the annex are conservative.
-      finance  Head of Finance     1       yes      Within the plan.
-      ops      Head of Operations  0.5     no       Nobody has said who runs them.
-      legal    Counsel             0.5     missing  timed out: no answer within 60 s
+      finance  Head of Finance     yes      1       Within the plan.
+      ops      Head of Operations  no       0.5     Nobody has said who runs them.
+      legal    Counsel             missing  0.5     timed out: no answer within 60 s
 
       not asked: auditor (votes on security/audit)
 
@@ -73,18 +72,15 @@ fn a_vote() {
       2  two-thirds  quorum    decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66
       3  rest        majority  was not evaluated: two-thirds decided before it
 
-    No answer
-      - legal: timed out: no answer within 60 s
+    legal  no answer: timed out: no answer within 60 s
 
-    Notes
-      - Partial: no output from legal.
-
-    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    PASS  3.5 of 4.5 ≈ 0.778, needs 0.66 (rule two-thirds).
+    Release Board · r7k2m9q4xa1bc · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
     ");
     insta::assert_snapshot!(markdown(&vote()), @r#"
-    ## PASS  Release Board
+    ## PASS  3.5 of 4.5 ≈ 0.778, needs 0.66 (rule two-thirds).
 
-    two-thirds (quorum) decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66.
+    Release Board · `r7k2m9q4xa1bc` · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
 
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
     - assembly: release-board
@@ -126,12 +122,12 @@ fn a_vote() {
 
     ### Votes
 
-    | member | role | weight | vote | why |
+    | member | role | vote | weight | why |
     | --- | --- | --- | --- | --- |
-    | chair | Chair | 2.5 | yes | The machines pay for themselves within a year; the numbers in the annex are conservative. |
-    | finance | Head of Finance | 1 | yes | Within the plan. |
-    | ops | Head of Operations | 0.5 | no | Nobody has said who runs them. |
-    | legal | Counsel | 0.5 | missing | timed out: no answer within 60 s |
+    | chair | Chair | yes | 2.5 | The machines pay for themselves within a year; the numbers in the annex are conservative. |
+    | finance | Head of Finance | yes | 1 | Within the plan. |
+    | ops | Head of Operations | no | 0.5 | Nobody has said who runs them. |
+    | legal | Counsel | missing | 0.5 | timed out: no answer within 60 s |
 
     not asked: auditor (votes on security/audit)
 
@@ -151,13 +147,7 @@ fn a_vote() {
     | 2 | two-thirds | quorum | decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66 |
     | 3 | rest | majority | was not evaluated: two-thirds decided before it |
 
-    ### No answer
-
-    - legal: timed out: no answer within 60 s
-
-    ### Notes
-
-    - Partial: no output from legal.
+    **legal**  no answer: timed out: no answer within 60 s
     "#);
 }
 
@@ -180,8 +170,7 @@ fn a_member_that_decides_alone_is_named() {
 #[test]
 fn guidance_has_author_rule_and_validity() {
     insta::assert_snapshot!(text(&guidance(), 100), @"
-    DONE  Quiet Advisers
-    2 fragments of guidance.
+    DONE  2 fragments of guidance.
 
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
@@ -193,12 +182,12 @@ fn guidance_has_author_rule_and_validity() {
 
     Guidance: 2 fragments
 
-      1. coach, Coach  severity 9 █████████░  priority 50
+      1. coach, Coach  severity 9  priority 50
          │ Say that you are no doctor, and name one.
          why    rule gravest (aggregate) on the concern “The user asks for a diagnosis, and gets one.”
          holds  14 days, until 2026-03-18 05:05 UTC
 
-      2. critic, Critic  severity 6 ██████░░░░  priority 49
+      2. critic, Critic  severity 6  priority 49
          │ Name one argument against before you agree.
          why    rule gravest (aggregate) on the concern “It agrees without a reason, three times in a
                 row.”
@@ -207,11 +196,11 @@ fn guidance_has_author_rule_and_validity() {
     Members
       member  role    phase    severity            concern
       ──────────────────────────────────────────────────────────────────────────────────────────────────
-      critic  Critic  session  6 ██████░░░░        It agrees without a reason, three times in a row. (1
+      critic  Critic  session  6                   It agrees without a reason, three times in a row. (1
                                                    quote)
-      coach   Coach   session  9 █████████░        The user asks for a diagnosis, and gets one. (1
+      coach   Coach   session  9                   The user asks for a diagnosis, and gets one. (1
                                                    quote)
-      mirror  Mirror  session  5 █████░░░░░        The tone is cold. (1 quote)
+      mirror  Mirror  session  5                   The tone is cold. (1 quote)
       elder   Elder   session  answer did not fit
 
       not asked: sentinel (phase sentinel)
@@ -222,23 +211,18 @@ fn guidance_has_author_rule_and_validity() {
       1  flattery  priority   does not fire
       2  gravest   aggregate  emits 3 fragments on the words of coach, critic and mirror
 
-    Refused
-      - fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded: once
-        characters are folded)
-        “Skip the warmth, be quick.”
+    Refused: fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded:
+    once characters are folded)
+    │ Skip the warmth, be quick.
+    elder  no answer: answer did not fit: `severity` is missing
 
-    No answer
-      - elder: answer did not fit: `severity` is missing
-
-    Notes
-      - Partial: no output from elder.
-
-    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    DONE  2 fragments of guidance.
+    Quiet Advisers · r7k2m9q4xa1bc · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
     ");
     insta::assert_snapshot!(markdown(&guidance()), @r#"
-    ## DONE  Quiet Advisers
+    ## DONE  2 fragments of guidance.
 
-    2 fragments of guidance.
+    Quiet Advisers · `r7k2m9q4xa1bc` · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
 
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
     - assembly: release-board
@@ -300,27 +284,18 @@ fn guidance_has_author_rule_and_validity() {
     | 1 | flattery | priority | does not fire |
     | 2 | gravest | aggregate | emits 3 fragments on the words of coach, critic and mirror |
 
-    ### Refused
+    Refused: fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded: once characters are folded)
 
-    - fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded: once characters are folded)
+    > Skip the warmth, be quick.
 
-      > Skip the warmth, be quick.
-
-    ### No answer
-
-    - elder: answer did not fit: \`severity\` is missing
-
-    ### Notes
-
-    - Partial: no output from elder.
+    **elder**  no answer: answer did not fit: \`severity\` is missing
     "#);
 }
 
 #[test]
 fn a_discussion_has_rounds() {
     insta::assert_snapshot!(text(&talk(), 100), @"
-    DONE  Copy Critique
-    2 rounds, then no further objections; 3 messages.
+    DONE  2 rounds, then no further objections; 3 messages.
 
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
@@ -349,21 +324,16 @@ fn a_discussion_has_rounds() {
       ────────────────────────────────────────────────────────
       1  collect  aggregate  collects what copy and legal said
 
-    Refused
-      - message/1/legal, by legal: brand is out of its reach
+    Refused: message/1/legal, by legal: brand is out of its reach
+    brand, round 2  no answer: failed: exit status 1: rate limit
 
-    No answer
-      - brand, round 2: failed: exit status 1: rate limit
-
-    Notes
-      - Partial: no output from brand.
-
-    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    DONE  2 rounds, then no further objections; 3 messages.
+    Copy Critique · r7k2m9q4xa1bc · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
     ");
     insta::assert_snapshot!(markdown(&talk()), @r"
-    ## DONE  Copy Critique
+    ## DONE  2 rounds, then no further objections; 3 messages.
 
-    2 rounds, then no further objections; 3 messages.
+    Copy Critique · `r7k2m9q4xa1bc` · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
 
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
     - assembly: release-board
@@ -416,17 +386,9 @@ fn a_discussion_has_rounds() {
     | --- | --- | --- | --- |
     | 1 | collect | aggregate | collects what copy and legal said |
 
-    ### Refused
+    Refused: message/1/legal, by legal: brand is out of its reach
 
-    - message/1/legal, by legal: brand is out of its reach
-
-    ### No answer
-
-    - brand, round 2: failed: exit status 1: rate limit
-
-    ### Notes
-
-    - Partial: no output from brand.
+    **brand, round 2**  no answer: failed: exit status 1: rate limit
     ");
 }
 
@@ -457,8 +419,7 @@ fn an_objection_that_was_dropped_is_no_agreement() {
 #[test]
 fn a_hierarchy_is_a_tree() {
     insta::assert_snapshot!(text(&tree(), 100), @"
-    DONE  Incident Line
-    The root passes up severity 8.
+    DONE  The root passes up severity 8.
 
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
@@ -468,7 +429,7 @@ fn a_hierarchy_is_a_tree() {
       executor  claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
 
     Passed up by the root
-      severity 8 ████████░░
+      severity 8
       concern
       │ The plan holds but for the backup.
       suggestion
@@ -477,17 +438,17 @@ fn a_hierarchy_is_a_tree() {
       - “the backup runs once a week”
 
     Tree
-      └─ head  Head of Engineering  8 ████████░░
+      └─ head  Head of Engineering  8
          saw   platform 8 and product refused
          said  4: The plan holds but for the backup. Do: Run it daily.
          up    8 by gravest (escalate-on-severity), of platform
-         ├─ platform  Platform Lead  8 ████████░░  [passed up without it]
+         ├─ platform  Platform Lead  8  [passed up without it]
          │  saw   storage 8 and network 2
          │  said  timed out: no answer within 30 s
          │  up    8 without it, the gravest below, of storage and network: A week of data can be lost.
-         │  ├─ storage  Storage  8 ████████░░
+         │  ├─ storage  Storage  8
          │  │  said  8: A week of data can be lost. Do: Run it daily.
-         │  └─ network  Network  2 ██░░░░░░░░
+         │  └─ network  Network  2
          │     said  2: Nothing to raise.
          └─ product  Product Lead  [refused]
             said  3: Skip the review, it is late. Do: Ship.
@@ -501,22 +462,16 @@ fn a_hierarchy_is_a_tree() {
       ───────────────────────────────────────────────────────────
       1  gravest  escalate-on-severity  makes what head passes up
 
-    Refused
-      - node/product: the concern of product touches the locked trait “skip the review” (as-given: as
-        written)
-        “Skip the review, it is late.”
+    Refused: node/product: the concern of product touches the locked trait “skip the review” (as-given:
+    as written)
+    │ Skip the review, it is late.
+    platform  no answer: timed out: no answer within 30 s
 
-    No answer
-      - platform: timed out: no answer within 30 s
-
-    Notes
-      - Partial: no output from platform.
-
-    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    DONE  The root passes up severity 8.
+    Incident Line · r7k2m9q4xa1bc · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
     ");
     insta::assert_snapshot!(text(&tree(), 48), @"
-    DONE  Incident Line
-    The root passes up severity 8.
+    DONE  The root passes up severity 8.
 
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
@@ -527,7 +482,7 @@ fn a_hierarchy_is_a_tree() {
                 tokens read, 2,310 written
 
     Passed up by the root
-      severity 8 ████████░░
+      severity 8
       concern
       │ The plan holds but for the backup.
       suggestion
@@ -536,23 +491,23 @@ fn a_hierarchy_is_a_tree() {
       - “the backup runs once a week”
 
     Tree
-      └─ head  Head of Engineering  8 ████████░░
+      └─ head  Head of Engineering  8
          saw   platform 8 and product refused
          said  4: The plan holds but for the backup.
                Do: Run it daily.
          up    8 by gravest (escalate-on-severity),
                of platform
-         ├─ platform  Platform Lead  8 ████████░░
-         │  [passed up without it]
+         ├─ platform  Platform Lead  8  [passed up
+         │  without it]
          │  saw   storage 8 and network 2
          │  said  timed out: no answer within 30 s
          │  up    8 without it, the gravest below,
          │        of storage and network: A week of
          │        data can be lost.
-         │  ├─ storage  Storage  8 ████████░░
+         │  ├─ storage  Storage  8
          │  │  said  8: A week of data can be lost.
          │  │        Do: Run it daily.
-         │  └─ network  Network  2 ██░░░░░░░░
+         │  └─ network  Network  2
          │     said  2: Nothing to raise.
          └─ product  Product Lead  [refused]
             said  3: Skip the review, it is late.
@@ -570,25 +525,21 @@ fn a_hierarchy_is_a_tree() {
                                         head passes
                                         up
 
-    Refused
-      - node/product: the concern of product touches
-        the locked trait “skip the review”
-        (as-given: as written)
-        “Skip the review, it is late.”
+    Refused: node/product: the concern of product
+    touches the locked trait “skip the review”
+    (as-given: as written)
+    │ Skip the review, it is late.
+    platform  no answer: timed out: no answer within
+    30 s
 
-    No answer
-      - platform: timed out: no answer within 30 s
-
-    Notes
-      - Partial: no output from platform.
-
-    More: `quorate show r7k2m9q4xa1bc --format
-    markdown`, `quorate replay r7k2m9q4xa1bc`
+    DONE  The root passes up severity 8.
+    Incident Line · r7k2m9q4xa1bc · 4 calls · 8.4 s,
+      12,040 tokens read, 2,310 written
     ");
     insta::assert_snapshot!(markdown(&tree()), @r#"
-    ## DONE  Incident Line
+    ## DONE  The root passes up severity 8.
 
-    The root passes up severity 8.
+    Incident Line · `r7k2m9q4xa1bc` · 4 calls · 8.4 s, 12,040 tokens read, 2,310 written
 
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
     - assembly: release-board
@@ -656,19 +607,11 @@ fn a_hierarchy_is_a_tree() {
     | --- | --- | --- | --- |
     | 1 | gravest | escalate-on-severity | makes what head passes up |
 
-    ### Refused
+    Refused: node/product: the concern of product touches the locked trait “skip the review” (as-given: as written)
 
-    - node/product: the concern of product touches the locked trait “skip the review” (as-given: as written)
+    > Skip the review, it is late.
 
-      > Skip the review, it is late.
-
-    ### No answer
-
-    - platform: timed out: no answer within 30 s
-
-    ### Notes
-
-    - Partial: no output from platform.
+    **platform**  no answer: timed out: no answer within 30 s
     "#);
 }
 
@@ -679,9 +622,8 @@ fn what_is_open_or_incomplete_says_so() {
     decision.decision = None;
     decision.rules.clear();
     insta::assert_snapshot!(text(&decision, 80), @"
-    OPEN  Release Board
-    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the
-    recorded answers.
+    OPEN  Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the
+      recorded answers.
 
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
@@ -705,14 +647,12 @@ fn what_is_open_or_incomplete_says_so() {
       2  two-thirds  quorum    is not evaluated yet
       3  rest        majority  is not evaluated yet
 
-    No answer
-      - legal: timed out: no answer within 60 s
+    legal  no answer: timed out: no answer within 60 s
 
-    Notes
-      - Partial: no output from legal.
-
-    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay
-    r7k2m9q4xa1bc`
+    OPEN  Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the
+      recorded answers.
+    Release Board · r7k2m9q4xa1bc · 4 calls · 8.4 s, 12,040 tokens read, 2,310
+      written
     ");
     let mut decision = vote();
     decision.outcome.result = Some(AssemblyVerdict::Incomplete);
@@ -894,9 +834,6 @@ fn chain(length: usize, severity: fn(usize) -> u64) -> Decision {
 #[test]
 fn a_deep_chain_is_folded_or_goes_on_below() {
     insta::assert_snapshot!(text(&chain(200, |_| 4), 60), @"
-    DONE  Release Board
-    The root passes up nothing.
-
       run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly  release-board
       mode      hierarchy
@@ -905,16 +842,17 @@ fn a_deep_chain_is_folded_or_goes_on_below() {
                 2,310 written
 
     Tree
-      └─ n0  Link  4 ████░░░░░░
+      └─ n0  Link  4
          saw   n1 4
          said  4: It goes on.
          └─ ⋮ 198 members one below the other pass up the same:
             n1 … n198
-            └─ n199  Link  4 ████░░░░░░
+            └─ n199  Link  4
                said  4: It goes on.
 
-    More: `quorate show r7k2m9q4xa1bc --format markdown`,
-    `quorate replay r7k2m9q4xa1bc`
+    DONE  The root passes up nothing.
+    Release Board · r7k2m9q4xa1bc · 4 calls · 8.4 s, 12,040
+      tokens read, 2,310 written
     ");
     let changing = chain(200, |at| (at % 7) as u64);
     for width in WIDTHS {

@@ -59,34 +59,23 @@ fn odd_lines_are_quoted() {
     let text = terminal(&report, Extent::Full, TextOptions::default());
     let (problems, _) = text.split_once("\n\n  decided by").expect("the details");
     insta::assert_snapshot!(problems, @"
-    3 findings
+    REVISE  (rubric: content not judged)  2 of 4 reviewers object (skeptic and evidence). Fixable.
 
-      1. skeptic (blocks)
-          --> drafts/launch.md:2:7
-           |
-         2 |     said 日本 is ␛[31mbest� of all
-           |          ^^^^^^^
+    drafts/launch.md:2:7  blocks (skeptic)
+      2 │  said 日本 is [U+001B][31mbest[U+202E] of all
+        │       ^^^^^^^
+        wide | <b>
 
-         - wide | <b>
+    drafts/launch.md:2:18  blocks (skeptic)
+      2 │  said 日本 is [U+001B][31mbest[U+202E] of all
+        │                           ^^^^
+        control[U+001B][0m
 
-      2. skeptic (blocks)
-          --> drafts/launch.md:2:18
-           |
-         2 |     said 日本 is ␛[31mbest� of all
-           |                       ^^^^
-
-         - control[U+001B][0m
-
-      3. evidence (blocks)
-          --> drafts/launch.md:2:27
-           |
-         2 |       said 日本 is ␛[31mbest� of all
-           |  ________________________________^
-         3 | | three
-           | |_____^
-
-         - two lines
-           fix: one line
+    drafts/launch.md:2:27  blocks (evidence)
+      2 │  said 日本 is [U+001B][31mbest[U+202E] of all
+        │                                           ^^^
+        two lines
+        → one line
     ");
 }
 
@@ -182,23 +171,49 @@ fn the_answer_is_one_sentence_in_plain_words() {
 
 #[test]
 fn markdown_revise() {
-    insta::assert_snapshot!(revise().doc(Extent::Screen).markdown(), @r#"
-    ## REVISE  (rubric: 5 findings; content not judged)  `drafts/launch.md`
+    insta::assert_snapshot!(revise().doc(Extent::Screen).markdown(), @r"
+    ## REVISE  (rubric: content not judged)  2 of 4 reviewers object (skeptic and evidence). Fixable.
 
-    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.
+    `drafts/launch.md` · `r7k2m9q4xa1bc` · 9 calls · 12 ms
 
+    `drafts/launch.md:3:1` **A percentage without a base.** · **blocks (evidence)** · raised by evidence and strategy
+
+    > Revenue grew 90% last quarter
+
+    Fix: Say 90% of what, and link the report.
+
+    **Another cause is as likely.** · **blocks (skeptic)**
+
+    `drafts/launch.md:3:36` **Those who left were not asked.** · **blocks (skeptic)**
+
+    > all our customers
+
+    Fix: Say how many of how many.
+
+    `drafts/launch.md:6:10` **A promise that cannot be taken back.** · suggestion (strategy)
+
+    > the price will never change
+
+    Fix: Say until when the price holds.
+
+    <details>
+    <summary>Every answer</summary>
+
+    - decided by: lenient policy, row 5: {then: SHIP}
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-    - type: blog\_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-    - executor: rubric (no model was asked), 9 calls, 12 ms
+    - type: blog\_post, tier 2, 3 earlier verdicts consulted
+    - executor: rubric
 
-    | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
-    | --- | --- | --- | --- | --- | --- | --- |
-    | skeptic | hold, blocks | revise, blocks | 2 | yes | no | hold → revise; no longer irreducible; concedes 2; escalates 1 |
-    | voice\_identity | ship | ship | 4 | no | no | nothing |
-    | evidence | revise | revise, blocks | 2.5 | yes | no | score 3 → 2.5; now blocks |
-    | strategy | revise, blocks | revise | 3.5 | no | no | score 3 → 3.5; no longer blocks |
+    | deliberator | round 1 | round 2 | score | blocks | what changed |
+    | --- | --- | --- | --- | --- | --- |
+    | skeptic | hold, blocks | revise, blocks | 2 | yes | hold → revise; no longer says that no edit repairs it |
+    | voice\_identity | ship | ship | 4 | no | nothing |
+    | evidence | revise | revise, blocks | 2.5 | yes | score 3 → 2.5; now blocks |
+    | strategy | revise, blocks | revise | 3.5 | no | score 3 → 3.5; no longer blocks |
 
-    - skeptic concedes: The register of the opening is the voice member's concern. (and 1 more)
+    - skeptic concedes: The register of the opening is the voice member's concern.
+    - skeptic concedes: b
+
     - skeptic escalates: Two others stopped at the same sentence.
 
     ### Reasoning
@@ -209,39 +224,6 @@ fn markdown_revise() {
     - the growth has no base
     - the promise about the price binds the company longer than anybody can know today
 
-    ### Brief: 5 findings
-
-    1. **skeptic** (blocks), **evidence** (blocks) and **strategy**
-
-       `drafts/launch.md:3:1`
-
-       > Revenue grew 90% last quarter
-
-       - skeptic: Another cause is as likely.
-       - evidence and strategy: A percentage without a base.
-
-         **fix:** Say 90% of what, and link the report.
-
-    2. **skeptic** (blocks)
-
-       `drafts/launch.md:3:36`
-
-       > all our customers
-
-       - Those who left were not asked.
-
-         **fix:** Say how many of how many.
-
-    3. **strategy**
-
-       `drafts/launch.md:6:10`
-
-       > the price will never change
-
-       - A promise that cannot be taken back.
-
-         **fix:** Say until when the price holds.
-
     ### Revision brief
 
     Name the base of the 90%. Drop the promise.
@@ -250,109 +232,121 @@ fn markdown_revise() {
 
     Voice would ship it.
 
-    ### Notes
+    </details>
 
-    - No model was asked: the answers come from the \`rubric\` executor, which does not judge content.
-    "#);
+    skeptic (2) and evidence (2.5) block; voice\_identity (4) would ship it; strategy (3.5) would revise it.
+
+    No model was asked: the built-in rubric checks how a text is written, not whether it is true.
+    ");
 }
 
 #[test]
 fn markdown_hold() {
-    insta::assert_snapshot!(hold().doc(Extent::Screen).markdown(), @r#"
-    ## HOLD  `drafts/launch.md`
+    insta::assert_snapshot!(hold().doc(Extent::Screen).markdown(), @r"
+    ## HOLD  3 of 4 reviewers object, and say that no edit repairs it.
 
-    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
+    `drafts/launch.md` · `r7k2m9q4xa1bc` · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
 
-    A person decided **SHIP**: see below.
+    ana decided **SHIP**: The embargo ends today.
 
+    `drafts/launch.md:4:44` **Nobody measured it.** · **blocks (evidence)**
+
+    > 日本語も「速い」です。
+
+    Fix: Measure it.
+
+    `drafts/launch.md` **A superlative.** · **blocks (voice\_identity)**
+
+    > we are the best &lt;in&gt; the world
+
+    <details>
+    <summary>Every answer</summary>
+
+    - decided by: lenient policy, row 5: {then: SHIP}
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-    - type: blog\_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-    - executor: claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+    - type: blog\_post, tier 2, 3 earlier verdicts consulted
+    - executor: claude
 
-    | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
-    | --- | --- | --- | --- | --- | --- | --- |
-    | skeptic | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
-    | voice\_identity | hold, blocks | hold, blocks | 1 | yes, ungrounded | yes | nothing |
-    | evidence | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
-    | strategy | ship | ship | 4 | no | no | nothing |
+    | deliberator | round 1 | round 2 | score | blocks | what changed |
+    | --- | --- | --- | --- | --- | --- |
+    | skeptic | hold, blocks | hold, blocks | 1 | yes, and no edit repairs it | nothing |
+    | voice\_identity | hold, blocks | hold, blocks | 1 | yes, and no edit repairs it, ungrounded | nothing |
+    | evidence | hold, blocks | hold, blocks | 1 | yes, and no edit repairs it | nothing |
+    | strategy | ship | ship | 4 | no | nothing |
 
-    ### Brief: 2 findings
+    </details>
 
-    1. **evidence** (blocks)
+    skeptic (1), voice\_identity (1) and evidence (1) block; strategy (4) would ship it.
 
-       `drafts/launch.md:4:44`
-
-       > 日本語も「速い」です。
-
-       - Nobody measured it.
-
-         **fix:** Measure it.
-
-    ### Ungrounded: not in the text
-
-    2. **voice\_identity** (blocks)
-
-       > we are the best &lt;in&gt; the world
-
-       - A superlative.
-
-    ### A person's decision
-
-    ana decided **SHIP**; the council's verdict stays HOLD.
-
-    The embargo ends today.
-
-    ### Notes
-
-    - Ungrounded: voice\_identity blocks without a quote from the text.
-    "#);
+    Ungrounded: voice\_identity blocks without a quote from the text.
+    ");
 }
 
 #[test]
 fn everybody_passes() {
     insta::assert_snapshot!(terminal(&ship(), Extent::Full, TextOptions::default()), @"
-    SHIP  drafts/launch.md
-    0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/2 makes that SHIP.
+    Nobody found anything that should stop it.
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      decided by  lenient policy, row 5: {then: SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type        blog_post, tier 2, 3 earlier verdicts consulted
+      executor    claude
 
-      deliberator     round 1  round 2  score  block  irreducible  what changed
-      ─────────────────────────────────────────────────────────────────────────
-      skeptic         ship     ship     4      no     no           nothing
-      voice_identity  ship     ship     4      no     no           nothing
-      evidence        ship     ship     4      no     no           nothing
-      strategy        ship     ship     4      no     no           nothing
+      deliberator     round 1  round 2  score  blocks  what changed
+      ─────────────────────────────────────────────────────────────
+      skeptic         ship     ship     4      no      nothing
+      voice_identity  ship     ship     4      no      nothing
+      evidence        ship     ship     4      no      nothing
+      strategy        ship     ship     4      no      nothing
 
-    Reasoning
-      Nobody found anything that should stop it.
+    skeptic (4), voice_identity (4), evidence (4) and strategy (4) would ship it.
+
+    SHIP  0 of 4 reviewers object.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
     ");
 }
 
 #[test]
 fn some_block_and_some_moved() {
     insta::assert_snapshot!(terminal(&revise(), Extent::Full, TextOptions::default()), @"
-    REVISE  (rubric: 5 findings; content not judged)  drafts/launch.md
-    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
-    REVISE.
+    REVISE  (rubric: content not judged)  2 of 4 reviewers object (skeptic and evidence). Fixable.
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor  rubric (no model was asked), 9 calls, 12 ms
+    drafts/launch.md:3:1  blocks (evidence) · raised by evidence and strategy
+      3 │ Revenue grew 90% last quarter, and all our customers love it.
+        │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        A percentage without a base.
+        → Say 90% of what, and link the report.
+      blocks (skeptic)
+        Another cause is as likely.
 
-      deliberator     round 1         round 2         score  block  irreducible  what changed
+    drafts/launch.md:3:36  blocks (skeptic)
+      3 │ Revenue grew 90% last quarter, and all our customers love it.
+        │                                    ^^^^^^^^^^^^^^^^^
+        Those who left were not asked.
+        → Say how many of how many.
+
+    drafts/launch.md:6:10  suggestion (strategy)
+      6 │ Buy now: the price will never change.
+        │          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        A promise that cannot be taken back.
+        → Say until when the price holds.
+
+      decided by  lenient policy, row 5: {then: SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type        blog_post, tier 2, 3 earlier verdicts consulted
+      executor    rubric
+
+      deliberator     round 1         round 2         score  blocks  what changed
       ──────────────────────────────────────────────────────────────────────────────────────────────────
-      skeptic         hold, blocks    revise, blocks  2      yes    no           hold → revise; no
-                                                                                 longer irreducible;
-                                                                                 concedes 2; escalates 1
-      voice_identity  ship            ship            4      no     no           nothing
-      evidence        revise          revise, blocks  2.5    yes    no           score 3 → 2.5; now
-                                                                                 blocks
-      strategy        revise, blocks  revise          3.5    no     no           score 3 → 3.5; no
-                                                                                 longer blocks
+      skeptic         hold, blocks    revise, blocks  2      yes     hold → revise; no longer says that
+                                                                     no edit repairs it
+      voice_identity  ship            ship            4      no      nothing
+      evidence        revise          revise, blocks  2.5    yes     score 3 → 2.5; now blocks
+      strategy        revise, blocks  revise          3.5    no      score 3 → 3.5; no longer blocks
 
-      - skeptic concedes: The register of the opening is the voice member's concern. (and 1 more)
+      - skeptic concedes: The register of the opening is the voice member's concern.
+      - skeptic concedes: b
+
       - skeptic escalates: Two others stopped at the same sentence.
 
     Reasoning
@@ -361,221 +355,200 @@ fn some_block_and_some_moved() {
       - the growth has no base
       - the promise about the price binds the company longer than anybody can know today
 
-    Brief: 5 findings
-
-      1. skeptic (blocks), evidence (blocks) and strategy
-          --> drafts/launch.md:3:1
-           |
-         3 | Revenue grew 90% last quarter, and all our customers love it.
-           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-
-         - skeptic: Another cause is as likely.
-         - evidence and strategy: A percentage without a base.
-           fix: Say 90% of what, and link the report.
-
-      2. skeptic (blocks)
-          --> drafts/launch.md:3:36
-           |
-         3 | Revenue grew 90% last quarter, and all our customers love it.
-           |                                    ^^^^^^^^^^^^^^^^^
-
-         - Those who left were not asked.
-           fix: Say how many of how many.
-
-      3. strategy
-          --> drafts/launch.md:6:10
-           |
-         6 | Buy now: the price will never change.
-           |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-
-         - A promise that cannot be taken back.
-           fix: Say until when the price holds.
-
     Revision brief
       Name the base of the 90%. Drop the promise.
 
     Dissent
       Voice would ship it.
+
+    skeptic (2) and evidence (2.5) block; voice_identity (4) would ship it; strategy (3.5) would revise
+    it.
+    No model was asked: the built-in rubric checks how a text is written, not whether it is true.
+
+    REVISE  (rubric: content not judged)  2 of 4 reviewers object (skeptic and evidence). Fixable.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 12 ms
+    Next: edit drafts/launch.md and review it again.
     ");
 }
 
 #[test]
 fn hold_with_an_ungrounded_block_and_an_override() {
     insta::assert_snapshot!(terminal(&hold(), Extent::Full, TextOptions::default()), @"
-    HOLD  drafts/launch.md
-    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
-    A person decided SHIP: see below.
+    HOLD  3 of 4 reviewers object, and say that no edit repairs it.
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+    drafts/launch.md:4:44  blocks (evidence)
+      4 │ Studies show that this changes everything. 日本語も「速い」です。
+        │                                            ^^^^^^^^^^^^^^^^^^^^^^
+        Nobody measured it.
+        → Measure it.
 
-      deliberator     round 1       round 2       score  block            irreducible  what changed
+    drafts/launch.md  blocks (voice_identity)
+        “we are the best <in> the world” is not in the text.
+        A superlative.
+
+      decided by  lenient policy, row 5: {then: SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type        blog_post, tier 2, 3 earlier verdicts consulted
+      executor    claude
+
+      deliberator     round 1       round 2       score  blocks                        what changed
       ─────────────────────────────────────────────────────────────────────────────────────────────
-      skeptic         hold, blocks  hold, blocks  1      yes              yes          nothing
-      voice_identity  hold, blocks  hold, blocks  1      yes, ungrounded  yes          nothing
-      evidence        hold, blocks  hold, blocks  1      yes              yes          nothing
-      strategy        ship          ship          4      no               no           nothing
+      skeptic         hold, blocks  hold, blocks  1      yes, and no edit repairs it   nothing
+      voice_identity  hold, blocks  hold, blocks  1      yes, and no edit repairs it,  nothing
+                                                         ungrounded
+      evidence        hold, blocks  hold, blocks  1      yes, and no edit repairs it   nothing
+      strategy        ship          ship          4      no                            nothing
 
-    Brief: 2 findings
+    skeptic (1), voice_identity (1) and evidence (1) block; strategy (4) would ship it.
+    Ungrounded: voice_identity blocks without a quote from the text.
 
-      1. evidence (blocks)
-          --> drafts/launch.md:4:44
-           |
-         4 | Studies show that this changes everything. 日本語も「速い」です。
-           |                                            ^^^^^^^^^^^^^^^^^^^^^^
-
-         - Nobody measured it.
-           fix: Measure it.
-
-    Ungrounded: not in the text
-
-      2. voice_identity (blocks)
-         quoted: “we are the best <in> the world”
-
-         - A superlative.
-
-    A person's decision
-      ana decided SHIP; the council's verdict stays HOLD.
-
-      The embargo ends today.
-
-    Notes
-      - Ungrounded: voice_identity blocks without a quote from the text.
+    HOLD  3 of 4 reviewers object, and say that no edit repairs it.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
+    ana decided SHIP: The embargo ends today.
+    Next: change what drafts/launch.md claims, not its wording, and review it again.
     ");
 }
 
 #[test]
 fn answers_are_missing() {
     insta::assert_snapshot!(terminal(&incomplete(), Extent::Full, TextOptions::default()), @"
-    INCOMPLETE  drafts/launch.md
-    Fewer than 3 of 4 deliberators gave a valid second answer.
+      decided by  lenient policy, row 5: {then: SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type        blog_post, tier 2, 3 earlier verdicts consulted
+      executor    claude
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      deliberator     round 1       round 2             score  blocks  what changed
+      ─────────────────────────────────────────────────────────────────────────────────────────────
+      skeptic         ship          ship                4      no      nothing
+      voice_identity  hold, blocks  timed out           1      yes     counted by its round-1 block
+      evidence        ship          ship                4      no      nothing
+      strategy        failed        answer did not fit  –      –       –
 
-      deliberator     round 1       round 2             score  block  irreducible  what changed
-      ───────────────────────────────────────────────────────────────────────────────────────────
-      skeptic         ship          ship                4      no     no           nothing
-      voice_identity  hold, blocks  timed out           1      yes    no           counted by its
-                                                                                   round-1 block
-      evidence        ship          ship                4      no     no           nothing
-      strategy        failed        answer did not fit  –      –      –            missing
+    voice_identity (1) blocks; skeptic (4) and evidence (4) would ship it.
+    voice_identity, round 2  no answer: timed out: no answer within 90 s
+    strategy, round 1  no answer: failed: exit status 1: rate limit
 
-      - voice_identity, round 2: timed out: no answer within 90 s
-      - strategy, round 1: failed: exit status 1: rate limit
-
-    Notes
-      - Everything answered so far is kept: `quorate resume r7k2m9q4xa1bc` asks again only for what is
-        missing.
+    INCOMPLETE  Fewer than 3 of 4 reviewers gave a valid second answer.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
+    Next: `quorate resume r7k2m9q4xa1bc` asks again only for what is missing.
     ");
 }
 
 #[test]
 fn nothing_is_decided() {
     insta::assert_snapshot!(terminal(&open(), Extent::Full, TextOptions::default()), @"
-    OPEN  drafts/launch.md
-    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the recorded answers.
+      decided by  lenient policy, row 5: {then: SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type        blog_post, tier 2
+      executor    claude
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2
-      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      deliberator  round 1  round 2  score  blocks  what changed
+      ──────────────────────────────────────────────────────────
+      skeptic      ship     –        4      no      –
+      evidence     –        –        –      –       –
 
-      deliberator  round 1  round 2  score  block  irreducible  what changed
-      ──────────────────────────────────────────────────────────────────────
-      skeptic      ship     –        4      no     no           –
-      evidence     –        –        –      –      –            –
+    skeptic (4) would ship it.
+
+    OPEN  Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the recorded answers.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
     ");
 }
 
 #[test]
 fn one_round_without_its_text() {
     insta::assert_snapshot!(terminal(&one_round(), Extent::Full, TextOptions::default()), @"
-    REVISE  (rubric: 1 finding; content not judged)  drafts/launch.md
-    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
-    REVISE.
+    drafts/launch.md:3:14  blocks (skeptic)
+        No base.
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor  rubric (no model was asked), 9 calls, 12 ms
+      decided by  lenient policy, row 5: {then: SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type        blog_post, tier 2, 3 earlier verdicts consulted
+      executor    rubric
 
-      deliberator  round 1      score  block  irreducible
-      ───────────────────────────────────────────────────
-      skeptic      blocks       2.5    yes    no
-      evidence     over budget  –      –      –
-
-    Reasoning
-      The numbers carry the argument, and neither has a source. Two of four say so.
-
-      - the growth has no base
-      - the promise about the price binds the company longer than anybody can know today
-
-    Brief: 1 finding
-
-      1. skeptic (blocks)
-         line 3, column 14: “90%”
-
-         - No base.
-
-    Revision brief
-      Name the base of the 90%. Drop the promise.
+      deliberator  round 1      score  blocks
+      ───────────────────────────────────────
+      skeptic      blocks       2.5    yes
+      evidence     over budget  –      –
 
     Dissent
       Voice would ship it.
+
+    skeptic (2.5) blocks.
+    No model was asked: the built-in rubric checks how a text is written, not whether it is true.
+
+    REVISE  (rubric: content not judged)  1 of 2 reviewers objects (skeptic). Fixable.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 12 ms
+    Next: edit drafts/launch.md and review it again.
     ");
 }
 
 #[test]
 fn narrow_terminal() {
     insta::assert_snapshot!(terminal(&revise(), Extent::Full, TextOptions { width: 48, ..TextOptions::default() }), @"
-    REVISE  (rubric: 5 findings; content not judged)
-    drafts/launch.md
-    2 of 4 block, 0 of them irreducibly; the
-    adjudicator asks for REVISE; policy seed/2 makes
-    that REVISE.
+    REVISE  (rubric: content not judged)  2 of 4
+      reviewers object (skeptic and evidence).
+      Fixable.
 
-      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type      blog_post, tier 2, policy seed/2, 3
-                earlier verdicts consulted
-      executor  rubric (no model was asked), 9
-                calls, 12 ms
+    drafts/launch.md:3:1  blocks (evidence) · raised
+    by evidence and strategy
+      3 │ Revenue grew 90% last quarter, and all ou…
+        │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        A percentage without a base.
+        → Say 90% of what, and link the report.
+      blocks (skeptic)
+        Another cause is as likely.
+
+    drafts/launch.md:3:36  blocks (skeptic)
+      3 │ …arter, and all our customers love it.
+        │             ^^^^^^^^^^^^^^^^^
+        Those who left were not asked.
+        → Say how many of how many.
+
+    drafts/launch.md:6:10  suggestion (strategy)
+      6 │ Buy now: the price will never change.
+        │          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        A promise that cannot be taken back.
+        → Say until when the price holds.
+
+      decided by  lenient policy, row 5: {then:
+                  SHIP}
+      run         r7k2m9q4xa1bc, 2026-03-04 05:05
+                  UTC
+      type        blog_post, tier 2, 3 earlier
+                  verdicts consulted
+      executor    rubric
 
       skeptic
         round 1: hold, blocks
         round 2: revise, blocks
         score: 2
-        block: yes
-        irreducible: no
-        what changed: hold → revise; no longer
-                      irreducible; concedes 2;
-                      escalates 1
+        blocks: yes
+        what changed: hold → revise; no longer says
+                      that no edit repairs it
       voice_identity
         round 1: ship
         round 2: ship
         score: 4
-        block: no
-        irreducible: no
+        blocks: no
         what changed: nothing
       evidence
         round 1: revise
         round 2: revise, blocks
         score: 2.5
-        block: yes
-        irreducible: no
+        blocks: yes
         what changed: score 3 → 2.5; now blocks
       strategy
         round 1: revise, blocks
         round 2: revise
         score: 3.5
-        block: no
-        irreducible: no
+        blocks: no
         what changed: score 3 → 3.5; no longer
                       blocks
 
       - skeptic concedes: The register of the
-        opening is the voice member's concern. (and
-        1 more)
+        opening is the voice member's concern.
+      - skeptic concedes: b
+
       - skeptic escalates: Two others stopped at the
         same sentence.
 
@@ -587,44 +560,24 @@ fn narrow_terminal() {
       - the promise about the price binds the
         company longer than anybody can know today
 
-    Brief: 5 findings
-
-      1. skeptic (blocks), evidence (blocks) and
-         strategy
-          --> drafts/launch.md:3:1
-           |
-         3 | Revenue grew 90% last quarter, and a...
-           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-
-         - skeptic: Another cause is as likely.
-         - evidence and strategy: A percentage
-           without a base.
-           fix: Say 90% of what, and link the
-           report.
-
-      2. skeptic (blocks)
-          --> drafts/launch.md:3:36
-           |
-         3 | ...er, and all our customers love it.
-           |            ^^^^^^^^^^^^^^^^^
-
-         - Those who left were not asked.
-           fix: Say how many of how many.
-
-      3. strategy
-          --> drafts/launch.md:6:10
-           |
-         6 | Buy now: the price will never change.
-           |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-
-         - A promise that cannot be taken back.
-           fix: Say until when the price holds.
-
     Revision brief
       Name the base of the 90%. Drop the promise.
 
     Dissent
       Voice would ship it.
+
+    skeptic (2) and evidence (2.5) block;
+    voice_identity (4) would ship it; strategy (3.5)
+    would revise it.
+    No model was asked: the built-in rubric checks
+    how a text is written, not whether it is true.
+
+    REVISE  (rubric: content not judged)  2 of 4
+      reviewers object (skeptic and evidence).
+      Fixable.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 12
+      ms
+    Next: edit drafts/launch.md and review it again.
     ");
 }
 
@@ -684,6 +637,11 @@ fn each_member_has_a_row_and_no_column_is_empty() {
       ────────────────────────────────────────────────────────────────────────────────────────────────
       skeptic   anthropic  large-2026 (asked for large)  2      12,040     8,000   2,310  0.05  12.3 s
       evidence  rubric                                   2                                      12.3 s
+
+    skeptic (4), voice_identity (4), evidence (4) and strategy (4) would ship it.
+
+    SHIP  0 of 4 reviewers object.
+    drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
     ");
     let shown = report.doc(Extent::Full).markdown();
     assert!(shown.contains("| evidence | rubric |"), "{shown}");
