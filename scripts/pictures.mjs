@@ -37,7 +37,7 @@ const browser = await chromium.launch({
 });
 
 // The pages of a server, each in these sizes and both themes.
-async function shoot(sizes, name, options) {
+async function shoot(sizes, name, isWhole) {
   const {token, url} = JSON.parse(readFileSync(source, "utf8"));
   const extraHTTPHeaders = {Authorization: `Bearer ${token}`};
   for (const viewport of sizes) {
@@ -48,17 +48,20 @@ async function shoot(sizes, name, options) {
         const answer = await page.goto(url + path);
         if (answer.status() !== 200) throw new Error(`${path}: ${answer.status()}`);
         await page.waitForTimeout(1_500 * (what === "all" && path.endsWith("live")));
-        await page.screenshot({path: `${target}/${name(file, viewport.width, colorScheme)}.png`, ...options});
+        const bottom = await page.evaluate(() => document.querySelector("footer").getBoundingClientRect().bottom);
+        const clip = {x: 0, y: 0, width: viewport.width, height: Math.min(viewport.height, Math.ceil(bottom))};
+        const shot = isWhole ? {fullPage: true} : {clip};
+        await page.screenshot({path: `${target}/${name(file, viewport.width, colorScheme)}.png`, ...shot});
       }
       await context.close();
     }
   }
 }
 
-if (what === "docs") await shoot([{width: 1120, height: 1300}], (file, _, theme) => `${file}-${theme}`, {});
+if (what === "docs") await shoot([{width: 1120, height: 1300}], (file, _, theme) => `${file}-${theme}`, false);
 if (what === "all") {
   const sizes = [{width: 1280, height: 900}, {width: 390, height: 844}];
-  await shoot(sizes, (file, width, theme) => `${file}-${width}-${theme}`, {fullPage: true});
+  await shoot(sizes, (file, width, theme) => `${file}-${width}-${theme}`, true);
 }
 if (what === "post") {
   const {url, token} = JSON.parse(readFileSync(source, "utf8"));
