@@ -248,7 +248,8 @@ impl Review {
             _ => None,
         };
         next.into_iter().for_each(|next| doc.line(format!("Next: {next}")));
-        if extent == Extent::Screen && self.unjudged.is_none() {
+        // Without a ledger there is nothing to show.
+        if extent == Extent::Screen && self.unjudged.is_none() && self.ledger.is_some() {
             doc.line(format!("Every answer: `{} --full`", self.show_command()));
         }
         doc
