@@ -238,8 +238,9 @@ impl Review {
             _ if self.unjudged.is_some() && is_file => {
                 Some(format!("`quorate review {file} --executor anthropic` asks a model."))
             }
-            // The reason names the command.
+            // The reason names the command, or a person has decided.
             None => None,
+            Some(_) if self.overridden.is_some() => None,
             Some(Verdict::Incomplete) => continuation(&self.notes).map(str::to_owned),
             Some(Verdict::Revise) if is_file => Some(format!("edit {file} and review it again.")),
             Some(Verdict::Hold) if is_file => {

@@ -405,7 +405,6 @@ fn hold_with_an_ungrounded_block_and_an_override() {
     HOLD  3 of 4 reviewers object, and say that no edit repairs it.
     drafts/launch.md · r7k2m9q4xa1bc · 9 calls · 1 min 23 s, 12,040 tokens read, 2,310 written
     ana decided SHIP: The embargo ends today.
-    Next: change what drafts/launch.md claims, not its wording, and review it again.
     ");
 }
 
