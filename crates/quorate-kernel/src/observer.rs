@@ -44,11 +44,11 @@ pub enum RunEvent {
         /// The id of the invocation.
         invocation: Name,
     },
-    /// What the run has spent, with its earlier sessions; follows each change.
+    /// The calls, tokens and money of the run, with its earlier sessions; follows each change.
     Spent {
         /// The calls that were made or reserved.
         calls: u32,
-        /// The price of the calls that ended, as far as it is known.
+        /// The known price of the calls that ended.
         money: Money,
         /// The limits.
         caps: Caps,

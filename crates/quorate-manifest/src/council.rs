@@ -30,7 +30,7 @@ pub struct Council {
     /// At least three, in roster order, with unique ids.
     pub deliberators: Vec<Deliberator>,
     pub adjudicator: Prompt,
-    /// What the adjudicator is asked through.
+    /// The executor of the adjudicator, with its settings.
     pub adjudicator_settings: Box<MemberSettings>,
     pub protocol: Protocol,
     pub tiers: TierRules,
@@ -77,7 +77,7 @@ pub struct Deliberator {
     /// Recorded with the answers. Only a policy with `block_weight` counts it.
     pub weight: f64,
     pub context: Vec<ContextFile>,
-    /// What it is asked through.
+    /// The executor of the deliberator, with its settings.
     pub settings: MemberSettings,
 }
 

@@ -67,7 +67,7 @@ pub struct ServerState {
     conversations: Conversations,
     tools: Vec<ToolEntry>,
     read_only: bool,
-    /// What the keys of the card are derived from.
+    /// The secret from which the keys of the card are derived.
     card_secret: String,
 }
 

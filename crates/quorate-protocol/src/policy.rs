@@ -256,7 +256,7 @@ impl<'p> PolicyTable<'p> {
     }
 }
 
-/// A weight of a table, whose reader refuses those that are no decimals.
+/// A weight of a table. The reader refuses a weight that is not a decimal.
 fn exact(number: &Number) -> Weight {
     number.to_string().parse().unwrap_or(Decimal::ONE).into()
 }

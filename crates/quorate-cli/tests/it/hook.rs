@@ -47,7 +47,11 @@ fn claude_is_told_what_does_not_pass_and_nothing_else() {
     let place = place(&held());
     let told = hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
     assert_eq!(told.stdout, "");
-    assert!(told.stderr.contains("drafts/post.md: HOLD: ") && told.stderr.contains("quorate show "), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("drafts/post.md: HOLD: ") && told.stderr.contains("quorate show "),
+        "{}",
+        told.stderr
+    );
     // The same content is not judged again, whichever tool sends the event.
     hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
     let event = json!({"hook_event_name": "afterFileEdit", "file_path": "drafts/post.md", "edits": [],

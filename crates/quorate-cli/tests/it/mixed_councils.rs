@@ -120,7 +120,7 @@ fn an_executor_in_the_council_comes_after_the_members_table_and_before_every_run
         reviewed(&place, &["--executor", "four"]),
         ROSTER_AND_ADJUDICATOR.map(|member| format!("{member}=four"))
     );
-    // A resumed run asks as it was opened.
+    // A resumed run asks the executors that it was opened with.
     let stopped = place.review(&["draft.md", "--max-calls", "5"])["run"].as_str().unwrap().to_owned();
     let council = place.read("council.yaml");
     place.write("council.yaml", council.replace("executor: one", "executor: two"));
@@ -330,7 +330,7 @@ fn an_executor_or_a_model_in_the_council_needs_trust_as_in_an_assembly() {
         assert_eq!(ran.stderr.contains("council.yaml is not trusted"), act.is_some(), "{own} {}", ran.stderr);
         assert!(!ran.stderr.contains("quorate.toml is not trusted"), "{own} {}", ran.stderr);
         assert!(act.is_none_or(|act| ran.stderr.contains(act)), "{own} {}", ran.stderr);
-        // What a person names needs no trust of the council.
+        // An executor that a person names needs no trust in the council.
         run(&["review", "draft.md", "--executor", "rubric"]).assert_code(0);
         run(&["trust"]).assert_code(0);
         run(&review).assert_code(3);

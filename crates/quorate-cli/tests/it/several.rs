@@ -49,7 +49,7 @@ fn each_text_has_its_verdict_and_the_worst_is_the_exit_code() {
     let human = place.run(&["review", "posts/a.md", "posts/b.md"]).assert_code(2).stdout;
     let mut heads: Vec<&str> =
         human.lines().filter_map(|line| line.split_once("  (rubric: ")).map(|(word, _)| word).collect();
-    // What does not fit a screen has its verdict at both ends.
+    // Long output has its verdict at both ends.
     heads.dedup();
     assert_eq!(heads, ["SHIP", "HOLD"], "{human}");
 }

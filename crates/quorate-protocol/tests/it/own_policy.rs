@@ -62,7 +62,7 @@ fn a_veto_decides_before_the_count() {
         ([pass, block, pass, pass], Verdict::Ship, Ok((Verdict::Revise, 2))),
         ([pass, block, pass, pass], Verdict::Hold, Ok((Verdict::Hold, 2))),
         ([pass; 4], Verdict::Hold, Ok((Verdict::Ship, 3))),
-        // Without the answer of anybody who could stop it, it does not ship.
+        // It does not ship while the answer of a member that could stop it is missing.
         ([None, pass, pass, pass], Verdict::Ship, Err(Incomplete::MissingCouldBlock)),
         ([None, block, pass, pass], Verdict::Ship, Ok((Verdict::Revise, 2))),
     ] {

@@ -230,7 +230,7 @@ async fn post_reviews(server: Arc<Server>, call: Call<Nothing, ReviewBody>) -> R
     start(&server, &call, "/api/v1/reviews", work).await
 }
 
-/// What an assembly is asked for. Who its members are is configured in its files, and by default who answers for them.
+/// The question for an assembly. Its files configure its members and, by default, their executors.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConveneBody {

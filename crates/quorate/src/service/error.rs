@@ -72,7 +72,8 @@ impl From<history::HistoryError> for Error {
                 Error::not_found(codes::RUN_UNKNOWN, Body::new(format!("run {run} does not exist")))
             }
             history::HistoryError::Erased { .. } => {
-                let body = Body::new(error.to_string()).help("`quorate show RUN` shows what remains of the run");
+                let body =
+                    Body::new(error.to_string()).help("`quorate show RUN` shows what remains of the run");
                 Error::configuration(codes::BODY_EVICTED, body)
             }
             history::HistoryError::Unreadable { .. } => {

@@ -437,7 +437,7 @@ impl Review {
     }
 
     /// The reason in a few words: the first issue with the number of others (`3:1 no source (+2 more)`), the number of
-    /// suggestions, or why there is no verdict.
+    /// suggestions, or the reason for a missing verdict.
     pub(crate) fn short_reason(&self) -> String {
         let places = places(self);
         let first = places.first().and_then(|place| Some((place.at, place.points.first()?)));

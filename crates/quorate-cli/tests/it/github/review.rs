@@ -197,7 +197,10 @@ fn a_person_reads_reviews_and_not_commands() {
     }
     let place = merge(&[], &[("drafts/a.md", HOLDS)]);
     let reviewed = place.run(&["github", "review", "drafts/*.md"]);
-    assert!(!reviewed.stdout.contains("::") && reviewed.stdout.contains("Next: change what drafts/a.md claims"), "{reviewed:?}");
+    assert!(
+        !reviewed.stdout.contains("::") && reviewed.stdout.contains("Next: change what drafts/a.md claims"),
+        "{reviewed:?}"
+    );
     // Its ledger is gone.
     assert!(!reviewed.stdout.contains("ledger"), "{reviewed:?}");
 }

@@ -200,7 +200,7 @@ impl Turn<'_> {
         }
     }
 
-    /// With at most so many characters of its text.
+    /// With at most this number of characters of its text.
     fn entry(&self, longest: usize) -> Entry {
         let to = match &self.to {
             None => "all".to_owned(),
