@@ -157,7 +157,7 @@ pub fn compare(document: &str, said: &ExampleRun<'_>) {
 /// The shell line for a documented command; `None` if this test does not run it.
 fn runnable(command: &str) -> Option<String> {
     let command = command.split("  #").next().unwrap_or(command).trim();
-    let command = command.replace("cargo run --release -- ", "quorate ");
+    let command = command.replace("cargo run --profile quick -- ", "quorate ");
     let is_ours = ["scripts/", "cargo ", "git clone"].iter().any(|start| command.starts_with(start));
     (!is_ours && !command.is_empty()).then_some(command)
 }
