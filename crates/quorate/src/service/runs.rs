@@ -425,12 +425,12 @@ mod tests {
     #[test]
     fn a_row_for_each_run() {
         insta::assert_snapshot!(listed().doc().text(TextOptions::default()), @"
-        run       opened (UTC)      verdict  override  blocks  sealed  type       artifact
-        ──────────────────────────────────────────────────────────────────────────────────────────
-        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP                      blog_post  drafts/launch.md
-        r7k2m9q5  2026-03-04 05:05  open                       no      blog_post  drafts/日本.md
-        rzzzzzz4  2026-03-04 05:05  HOLD               2               blog_post  -
-        ryyyyyy4  2026-03-04 05:05  PASS                               blog_post  p.md (imported)
+        run       opened (UTC)      verdict  override  why      sealed  type       artifact
+        ───────────────────────────────────────────────────────────────────────────────────────────
+        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP                       blog_post  drafts/launch.md
+        r7k2m9q5  2026-03-04 05:05  open                        no      blog_post  drafts/日本.md
+        rzzzzzz4  2026-03-04 05:05  HOLD               2 block          blog_post  -
+        ryyyyyy4  2026-03-04 05:05  PASS                                blog_post  p.md (imported)
         ");
         assert!(RunList::default().doc().text(TextOptions::default()).starts_with("No runs yet"));
     }
