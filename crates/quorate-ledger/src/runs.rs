@@ -81,15 +81,15 @@ impl Store {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
     }
 
-    /// The newest run on one of the subjects.
+    /// The runs on files with this name, in any folder, newest first.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn newest_on(&self, subjects: [&str; 3]) -> Result<Option<RunRow>, LedgerError> {
-        let query = sql(runs!("WHERE subject IN ($1, $2, $3) ORDER BY seq DESC LIMIT 1"));
-        let query = subjects.into_iter().fold(query, |query, subject| query.bind(subject));
-        Ok(self.select(query).await?.pop())
+    pub async fn runs_on_files_named(&self, name: &str) -> Result<Vec<RunRow>, LedgerError> {
+        let in_folder = name.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+        let query = sql(runs!("WHERE subject = $1 OR subject LIKE $2 ESCAPE '!' ORDER BY seq DESC"));
+        self.select(query.bind(name).bind(format!("%/{in_folder}"))).await
     }
 
     /// Undecided runs on a subject that were recorded here, each with the hash of its input.

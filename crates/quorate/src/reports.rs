@@ -113,8 +113,11 @@ async fn report(
     out: Option<&Path>,
     format: &ReportFormat,
 ) -> Result<String, Error> {
-    let staged = out.map(|path| Ok((path, StagedFile::create(session, path)?)));
-    let staged = staged.transpose().map_err(|error: Error| error)?;
+    let stage = |path| {
+        ensure_replaceable(path, format)?;
+        Ok((path, StagedFile::create(session, path)?))
+    };
+    let staged = out.map(stage).transpose().map_err(|error: Error| error)?;
     let file = collect(session, &request.run, request.scope).await?;
     let page = draw(session, &file, format)?;
     if let Some((path, mut staged)) = staged {
@@ -122,6 +125,22 @@ async fn report(
         staged.persist()?;
     }
     Ok(page)
+}
+
+/// A report replaces an earlier report and no other file, such as the reviewed text.
+fn ensure_replaceable(path: &Path, format: &ReportFormat) -> Result<(), Error> {
+    let begins = format.begins.as_bytes();
+    match disk::read_up_to(path, begins.len() as u64) {
+        Ok(bytes) if !bytes.is_empty() && !bytes.starts_with(begins) => {
+            let body = Body::new(format!("{} exists and is not a report", path.display()));
+            Err(Error::configuration(
+                codes::FILE_UNWRITABLE,
+                body.help("name another file, or remove this one"),
+            ))
+        }
+        // Staging reports what else is wrong with the path.
+        _ => Ok(()),
+    }
 }
 
 /// The contents of a report file.

@@ -11,7 +11,7 @@ use quorate_kernel::observer::{Observer, RunEvent};
 use quorate_kernel::record::TierSource;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
-use quorate_protocol::modes::council::Setup;
+use quorate_protocol::modes::council::{Setup, read_verdict};
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Name, Part, PartKind};
 use serde_json::{Value, json};
@@ -167,7 +167,10 @@ pub enum SweptOutcome {
     /// Its tier is sampled, and it is not in the sample.
     NotSampled,
     /// This council has judged this content.
-    AlreadyJudged,
+    AlreadyJudged {
+        /// The recorded verdict, or a person's decision about it; `None` for the second file of this sweep with that content.
+        verdict: Option<Verdict>,
+    },
     /// It is in the queue.
     Queued {
         /// The run's id.
@@ -428,7 +431,7 @@ impl SweepRun {
             && let Some(run) = self.judged.get(&artifact.sha256)
         {
             self.session.ensure_unaltered(run).await?;
-            return Ok(SweptOutcome::AlreadyJudged);
+            return already_judged(&self.session, run).await;
         }
         // Another process may judge it meanwhile, or have judged it since the triage.
         let mut _alone = None;
@@ -436,7 +439,7 @@ impl SweepRun {
             _alone = review::hold_text(&self.session, &artifact.sha256).await?;
             if let Some(run) = self.session.store.last_own_judgement(council, &artifact.sha256).await? {
                 self.session.ensure_unaltered(&run).await?;
-                return Ok(SweptOutcome::AlreadyJudged);
+                return already_judged(&self.session, &run).await;
             }
         }
         // A tier that a model chose for another text does not apply.
@@ -482,12 +485,14 @@ impl SweepRun {
 }
 
 impl Sweep {
-    /// 3 if a file is INCOMPLETE or failed, else the code of the worst verdict of this sweep that is at least `fail_on`, else
-    /// 0; 130 after an interruption.
+    /// 3 if a file is INCOMPLETE or failed, else the code of the worst verdict, also an earlier one, that is at least `fail_on`,
+    /// else 0; 130 after an interruption.
     pub fn exit_code(&self, fail_on: Verdict) -> u8 {
         let (least, incomplete) = (verdict_exit_code(fail_on), verdict_exit_code(Verdict::Incomplete));
         let code = |file: &SweptFile| match &file.outcome {
-            SweptOutcome::Judged { verdict, .. } => verdict_exit_code(*verdict),
+            SweptOutcome::Judged { verdict, .. } | SweptOutcome::AlreadyJudged { verdict: Some(verdict) } => {
+                verdict_exit_code(*verdict)
+            }
             // It was queued before, and a dead task does not continue by itself.
             SweptOutcome::Queued { state: "dead", .. } | SweptOutcome::Failed { .. } => incomplete,
             _ => 0,
@@ -517,7 +522,7 @@ fn object(file: &SweptFile) -> Value {
         SweptOutcome::Due => ("due", None, None, None),
         SweptOutcome::TierSkipped => ("tier_skipped", None, None, None),
         SweptOutcome::NotSampled => ("not_sampled", None, None, None),
-        SweptOutcome::AlreadyJudged => ("already_judged", None, None, None),
+        SweptOutcome::AlreadyJudged { .. } => ("already_judged", None, None, None),
         SweptOutcome::Queued { run, is_new: true, .. } => ("queued", Some(run), None, None),
         SweptOutcome::Queued { run, .. } => ("queued_before", Some(run), None, None),
         SweptOutcome::Failed { why } => ("failed", None, None, Some(why)),
@@ -583,18 +588,25 @@ pub(crate) async fn find(
     }
     let runs = judged_before.iter().map(|(_, run)| run.clone()).collect();
     let altered = session.store.compare_rows(&runs).await?;
-    all.extend(judged_before.into_iter().map(|(swept, run)| match altered.get(&run) {
-        None => swept,
-        Some(finding) => SweptFile {
-            outcome: SweptOutcome::Failed { why: altered_error(&run, finding).first_message() },
-            ..swept
-        },
-    }));
+    for (swept, run) in judged_before {
+        let outcome = match altered.get(&run) {
+            None => already_judged(session, &run).await?,
+            Some(finding) => SweptOutcome::Failed { why: altered_error(&run, finding).first_message() },
+        };
+        all.push(SweptFile { outcome, ..swept });
+    }
     all.sort_by(|a, b| a.path.cmp(&b.path));
     if let Some(estimate) = estimate.as_mut().filter(|estimate| estimate.calls > 0) {
         estimate.last_run_ms = estimate::last_run_ms(spec, &session.store).await?;
     }
     Ok(Found { files: all, due, estimate, judged })
+}
+
+/// The outcome of content that a run has judged, whose row was compared with its records (D13).
+async fn already_judged(session: &LedgerSession, run: &Name) -> Result<SweptOutcome, Error> {
+    let row = session.find_run(run).await?;
+    let counts = row.overridden.or(row.verdict);
+    Ok(SweptOutcome::AlreadyJudged { verdict: counts.as_deref().and_then(read_verdict) })
 }
 
 /// The files below the watched folders, and the unreadable folders. A missing folder is only a warning, unless all are
@@ -771,10 +783,11 @@ fn triage(
         return Triage::Now(swept(tier, source, outcome));
     }
     if let Some(run) = judged.get(&sha256) {
-        return Triage::JudgedBefore(swept(tier, source, SweptOutcome::AlreadyJudged), run.clone());
+        let outcome = SweptOutcome::AlreadyJudged { verdict: None };
+        return Triage::JudgedBefore(swept(tier, source, outcome), run.clone());
     }
     if !planned.insert(sha256.clone()) && again == JudgedPolicy::Skip {
-        return Triage::Now(swept(tier, source, SweptOutcome::AlreadyJudged));
+        return Triage::Now(swept(tier, source, SweptOutcome::AlreadyJudged { verdict: None }));
     }
     let tier_source = source.cloned();
     Triage::Due(

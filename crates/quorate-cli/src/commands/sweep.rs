@@ -19,10 +19,10 @@ use crate::terminal::Terminal;
 /// content, same prompts, executor and policy) are skipped. The number of files is not limited.
 ///
 /// Exits with 0 when every due file was judged, whatever the verdicts, and with 3 when one could not be. With --fail-on, the
-/// worst verdict of this sweep decides: 1 REVISE, 2 HOLD.
+/// worst verdict decides, also an earlier one of a file that is skipped: 1 REVISE, 2 HOLD.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --since all --force --fail-on revise\n  quorate sweep --jobs 4 --format json\n  quorate sweep --enqueue --wait --ledger postgres://quorate@db/quorate"
+    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --since all --fail-on revise\n  quorate sweep --jobs 4 --format json\n  quorate sweep --enqueue --wait --ledger postgres://quorate@db/quorate"
 )]
 pub(super) struct Arguments {
     /// Only files changed since then: 24h, 7d, a date, or all

@@ -85,14 +85,20 @@ fn a_report_goes_nowhere_that_matters() {
     let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     place.write("quorate.toml", "");
     place.run(&["review", "draft.md"]);
-    for path in
-        [".quorate/ledger.db", ".quorate/council_log.jsonl", "quorate.toml", ".git/config", "keyring.toml"]
-    {
+    for path in [
+        "draft.md",
+        ".quorate/ledger.db",
+        ".quorate/council_log.jsonl",
+        "quorate.toml",
+        ".git/config",
+        "keyring.toml",
+    ] {
         let before = std::fs::read(place.path(path)).ok();
         let said = place.run(&["report", "latest", "-o", path]).assert_code(5);
         said.assert_stderr_contains("quorate:file_unwritable");
         assert_eq!(std::fs::read(place.path(path)).ok(), before, "{path}");
     }
+    // A report replaces a report.
     for more in [&[][..], &["--outcome-only"]] {
         let said = place.run(&[&["report", "latest", "-o", "report.html"], more].concat()).assert_code(0);
         assert!(!said.stderr.contains("quorate:report_paths"), "{}", said.stderr);

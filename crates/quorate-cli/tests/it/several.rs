@@ -74,6 +74,27 @@ fn a_file_stands_for_its_newest_run() {
 }
 
 #[test]
+fn a_file_of_that_name_in_another_folder_is_another_file() {
+    let place = TestDir::with("quorate.toml", "");
+    for folder in ["docs", "blog", "new"] {
+        place.write(&format!("{folder}/post.md"), if folder == "blog" { HOLDS } else { SHIPS });
+    }
+    place.run_in("docs", &["review", "./post.md"]).assert_code(0);
+    place.run_in("blog", &["review", "post.md"]).assert_code(2);
+    let shown = |folder: &str, file: &str| place.run_in(folder, &["show", file, "--format", "json"]);
+    for (folder, file, verdict) in
+        [("docs", "post.md", "SHIP"), ("blog", "../docs/post.md", "SHIP"), (".", "blog/post.md", "HOLD")]
+    {
+        assert_eq!(shown(folder, file).json()["verdict"], verdict, "{folder} {file}");
+    }
+    shown("new", "post.md").assert_code(4);
+    let decide = ["override", "post.md", "--verdict", "hold", "--reason", "r", "--by", "ada"];
+    place.run_in("docs", &decide).assert_code(0);
+    assert_eq!(shown("docs", "post.md").json()["override"]["verdict"], "HOLD");
+    assert_eq!(shown("blog", "post.md").json()["override"], json!(null));
+}
+
+#[test]
 fn a_pattern_that_no_shell_expanded_is_expanded() {
     let place = posts();
     place.write("posts/deep/d.md", SHIPS);

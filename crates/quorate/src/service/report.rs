@@ -75,6 +75,9 @@ pub struct Review {
     /// Its path from the root of its git repository, if the caller found one.
     #[serde(skip)]
     pub repository_path: Option<String>,
+    /// Whether the text was read from a file, which its author can edit.
+    #[serde(skip)]
+    pub(crate) is_file: bool,
     /// The stored text (redacted); `None` if it was erased.
     #[serde(skip)]
     pub text: Option<Arc<str>>,
@@ -306,6 +309,7 @@ impl Review {
             opened_ms: history.opened_ms,
             artifact: opened.subject.clone().unwrap_or_default(),
             repository_path: None,
+            is_file: opened.artifact_path.is_some(),
             hidden: opened.hidden.clone(),
             text,
             artifact_type: opened.artifact_type.clone().unwrap_or_default(),

@@ -5,6 +5,7 @@
 //! there, and no line is appended to a file outside of the workspace.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -24,7 +25,7 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::disk::{absolute, display_ledger, display_path, is_inside, shell_quoted};
+use super::disk::{absolute, canonical_or_new, display_ledger, display_path, is_inside, shell_quoted};
 use super::environment::Environment;
 use super::error::{Error, error_chain};
 use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
@@ -233,8 +234,16 @@ impl LedgerSession {
             found => return found,
         };
         let path = absolute(&self.environment.directory, Path::new(named));
-        let (path, below) = (path.to_string_lossy(), display_path(&self.environment, &path));
-        self.store.newest_on([named, &below, &path]).await?.ok_or(missing)
+        let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Err(missing) };
+        let place = canonical_or_new(&path);
+        // Several folders may have a file of that name, and an override must not decide about another one.
+        for row in self.store.runs_on_files_named(name).await? {
+            let read = self.partial_history(&row.run).await?.opened.artifact_path;
+            if read.is_some_and(|read| canonical_or_new(Path::new(&read)) == place) {
+                return Ok(row);
+            }
+        }
+        Err(missing)
     }
 
     /// As [`find_run`](Self::find_run), to append to the run. Only the ledger that a run was recorded in may append to

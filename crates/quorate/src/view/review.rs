@@ -159,12 +159,21 @@ impl Review {
         };
         let object = if blocks == 1 { "objects" } else { "object" };
         let says = if finals == 1 { "says" } else { "say" };
+        let asks = match self.asked_of_adjudicator() {
+            Some(asked) if asked == verdict => format!("; the adjudicator asks for {}.", asked.as_str()),
+            _ => format!("; the policy decides {}.", verdict.as_str()),
+        };
         let ending = match (verdict, count(&places(self))) {
-            (Verdict::Ship, 0) if blocks == 0 => ".".to_owned(),
-            (Verdict::Ship, issues) if blocks == 0 => format!("; {}.", amount(issues as u64, "suggestion")),
-            (Verdict::Ship, _) => "; the policy lets it pass.".to_owned(),
+            (Verdict::Ship, _)
+                if blocks > 0 || self.asked_of_adjudicator().is_some_and(|asked| asked != verdict) =>
+            {
+                "; the policy lets it pass.".to_owned()
+            }
+            (Verdict::Ship, 0) => ".".to_owned(),
+            (Verdict::Ship, issues) => format!("; {}.", amount(issues as u64, "suggestion")),
             // Something else than a block decided, such as a row of the council's policy.
-            _ if blocks == 0 => return self.because.clone(),
+            _ if blocks == 0 => asks,
+            (Verdict::Hold, _) if finals == 0 => asks,
             _ if finals == 0 => ". Fixable.".to_owned(),
             _ if finals == blocks => format!(", and {says} that no edit repairs it."),
             _ => format!("; {finals} of them {says} that no edit repairs it."),
@@ -174,6 +183,13 @@ impl Review {
             false => format!(" No answer from {}.", joined(&self.missing)),
         };
         format!("{blocks} of {all} {object}{names}{ending}{missing}")
+    }
+
+    /// The verdict that the adjudicator asks for.
+    fn asked_of_adjudicator(&self) -> Option<Verdict> {
+        let answer = self.adjudicator.given.answer.as_ref()?;
+        let word = answer.get("verdict").or_else(|| answer.get("final_verdict"))?.as_str()?;
+        Verdict::read(word)
     }
 
     /// The problems of the text by place, those that block first.
@@ -233,17 +249,16 @@ impl Review {
     fn next(&self, extent: Extent) -> Doc {
         let mut doc = self.person();
         let file = shell_quoted(&self.artifact);
-        let is_file = self.artifact != "-";
         let next = match self.verdict {
-            _ if self.unjudged.is_some() && is_file => {
-                Some(format!("`quorate review {file} --executor anthropic` asks a model."))
+            _ if self.unjudged.is_some() => {
+                self.is_file.then(|| format!("`quorate review {file} --executor anthropic` asks a model."))
             }
             // The reason names the command, or a person has decided.
             None => None,
             Some(_) if self.overridden.is_some() => None,
             Some(Verdict::Incomplete) => continuation(&self.notes).map(str::to_owned),
-            Some(Verdict::Revise) if is_file => Some(format!("edit {file} and review it again.")),
-            Some(Verdict::Hold) if is_file => {
+            Some(Verdict::Revise) if self.is_file => Some(format!("edit {file} and review it again.")),
+            Some(Verdict::Hold) if self.is_file => {
                 Some(format!("change what {file} claims, then review it again."))
             }
             _ => None,

@@ -94,7 +94,7 @@ fn row(file: &SweptFile, extent: Extent) -> Option<[Text; 3]> {
             let reason = file.tier_reason.as_deref().or((extent == Extent::Full).then_some(""));
             (Text::faint("skipped"), "", reason?)
         }
-        SweptOutcome::AlreadyJudged => return None,
+        SweptOutcome::AlreadyJudged { .. } => return None,
     };
     let more = match extent {
         Extent::Screen => why.to_owned(),
@@ -113,6 +113,21 @@ fn summary(all: &[SweptFile]) -> String {
     let judged = |expected: Verdict| {
         count(&|outcome| matches!(outcome, SweptOutcome::Judged { verdict, .. } if *verdict == expected))
     };
+    let before = |expected: Verdict| {
+        count(
+            &|outcome| matches!(outcome, SweptOutcome::AlreadyJudged { verdict } if *verdict == Some(expected)),
+        )
+    };
+    let before = [Verdict::Revise, Verdict::Hold].map(|verdict| (before(verdict), verdict.as_str()));
+    let before: Vec<String> = before
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let before = match before.is_empty() {
+        true => "judged before".to_owned(),
+        false => format!("judged before ({})", before.join(", ")),
+    };
     let parts = [
         (judged(Verdict::Ship), "SHIP"),
         (judged(Verdict::Revise), "REVISE"),
@@ -122,7 +137,7 @@ fn summary(all: &[SweptFile]) -> String {
         (count(&|outcome| *outcome == SweptOutcome::Due), "due"),
         (count(&|outcome| matches!(outcome, SweptOutcome::Queued { is_new: true, .. })), "queued"),
         (count(&|outcome| matches!(outcome, SweptOutcome::Queued { is_new: false, .. })), "queued before"),
-        (count(&|outcome| *outcome == SweptOutcome::AlreadyJudged), "judged before"),
+        (count(&|outcome| matches!(outcome, SweptOutcome::AlreadyJudged { .. })), &before),
         (count(&|outcome| *outcome == SweptOutcome::NotSampled), "not in the sample"),
         (count(&|outcome| *outcome == SweptOutcome::TierSkipped), "of tier 2, which is not reviewed"),
     ];
@@ -202,7 +217,7 @@ mod tests {
             file("ab.md", judged(Verdict::Hold, Some("line 9: Say for how long."))),
             file("b.md", SweptOutcome::Failed { why: "not UTF-8".to_owned() }),
             file("c.md", SweptOutcome::TierSkipped),
-            file("d.md", SweptOutcome::AlreadyJudged),
+            file("d.md", SweptOutcome::AlreadyJudged { verdict: Some(Verdict::Hold) }),
         ];
         let report = Sweep { files: all.to_vec(), ..Sweep::default() };
         insta::assert_snapshot!(report.doc(Extent::Screen).text(TextOptions::default()), @"
@@ -211,7 +226,7 @@ mod tests {
         REVISE  aa.md  3:1 no source for the main claim (+2 more)
         SHIP    a.md
 
-        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of tier 2, which is not reviewed.
+        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before (1 HOLD), 1 of tier 2, which is not reviewed.
         ");
         let full = report.doc(Extent::Full).text(TextOptions::default());
         assert!(full.contains("post, tier 1 · r7k2m9q4xa1bc"), "{full}");

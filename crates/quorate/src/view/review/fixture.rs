@@ -79,6 +79,7 @@ pub(crate) fn ship() -> Review {
         opened_ms: 1_772_600_700_007,
         artifact: "drafts/launch.md".to_owned(),
         repository_path: None,
+        is_file: true,
         text: Some(Arc::from(TEXT)),
         has_stand_ins: false,
         hidden: None,
