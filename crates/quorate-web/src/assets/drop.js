@@ -25,7 +25,7 @@ async function checkFile(text, name) {
   const proven = await checkProof(embedded === undefined ? text : textOf(unbase64(embedded, null, "the proof")));
   const says = embedded === undefined
     ? `${name} is intact`
-    : `the proof in ${name} is intact (the page around it was not compared)`;
+    : `the proof in ${name} is intact (its texts and the page around it were not compared)`;
   return { proven, says, draw: () => factsOf(proven) };
 }
 

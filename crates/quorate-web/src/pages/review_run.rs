@@ -94,9 +94,14 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
     let positions = report.positions();
     let mut chips: Vec<Chip> = positions.iter().map(|held| chip(&report, held)).collect();
     chips.sort_by_key(|chip| !chip.blocks);
+    let mut mark = Mark::of((word != "OPEN").then_some(word));
+    // Green would suggest that a model approved of the text.
+    if mark.class == "good" && (!report.model_asked || report.blocks() > 0) {
+        mark.class = "fair";
+    }
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
-        mark: Mark::of((word != "OPEN").then_some(word)),
+        mark,
         answer: report.answer(),
         live: around.live,
         is_driven: around.is_driven,
