@@ -126,17 +126,12 @@ impl Review {
             Some(Tone::Good) if !self.model_asked || self.blocks() > 0 => Tone::Fair,
             tone => tone.unwrap_or(Tone::Absent),
         };
-        let basis = self.basis().map_or(String::new(), |basis| format!("  ({basis})"));
+        let basis = match &self.recorded {
+            Some(recorded) => format!("  ({})", recorded.to_lowercase()),
+            None if self.model_asked => String::new(),
+            None => format!("  ({}: content not judged)", self.kind),
+        };
         Text::toned(tone, self.verdict_word()).and(basis).and("  ").and(self.answer())
-    }
-
-    /// What the answers rest on, unless a model gave them: `rubric: content not judged`.
-    pub fn basis(&self) -> Option<String> {
-        match &self.recorded {
-            Some(recorded) => Some(recorded.to_lowercase()),
-            None if self.model_asked => None,
-            None => Some(format!("{}: content not judged", self.kind)),
-        }
     }
 
     /// The reason of the verdict in plain words: the reviewers who object, and whether an edit can help.
