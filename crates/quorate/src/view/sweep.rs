@@ -226,7 +226,8 @@ mod tests {
         REVISE  aa.md  3:1 no source for the main claim (+2 more)
         SHIP    a.md
 
-        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before (1 HOLD), 1 of tier 2, which is not reviewed.
+        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before (1 HOLD), 1 of tier 2, which is not
+        reviewed.
         ");
         let full = report.doc(Extent::Full).text(TextOptions::default());
         assert!(full.contains("post, tier 1 · r7k2m9q4xa1bc"), "{full}");
