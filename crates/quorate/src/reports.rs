@@ -202,7 +202,7 @@ impl ReportFile {
 }
 
 /// A larger file is hard to send.
-const MAX_BYTES_WITHOUT_WARNING: usize = 5_000_000;
+const MAX_BYTES_WITHOUT_WARNING: usize = 1_000_000;
 
 /// The parts of a run that leave the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
