@@ -174,7 +174,9 @@ async fn a_person_reads_and_decides_in_a_browser() {
     });
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/card.mjs");
     let mut command = Command::new("node");
-    command.arg(script).arg(folder).arg(told.to_string()).stderr(Stdio::inherit());
+    // An argument of a program has at most 128 kB.
+    place.write("told.json", told.to_string());
+    command.arg(script).arg(folder).arg(place.path("told.json")).stderr(Stdio::inherit());
     let output = command.output().expect("Node runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8(output.stdout).unwrap();

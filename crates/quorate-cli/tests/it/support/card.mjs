@@ -1,11 +1,13 @@
 // Shows the card of `quorate mcp` in Chromium as a host of MCP Apps does, in a frame with scripts and no origin, and says what a
-// person would see: one line of JSON for each result. Arguments: the folder with playwright-core and axe-core, then as JSON
+// person would see: one line of JSON for each result. Arguments: the folder with playwright-core and axe-core, then a file of JSON
 // {page, results, answers, shots}: the card, results of tools, each with a name, and what the host answers to `job_poll` and
 // `council_override`.
+import {readFileSync} from "node:fs";
+
 import {launch, openPages} from "./page.mjs";
 
 const [folder, told] = process.argv.slice(2);
-const {page: html, results, answers, shots} = JSON.parse(told);
+const {page: html, results, answers, shots} = JSON.parse(readFileSync(told, "utf8"));
 const {browser, contexts, axe} = await launch(folder);
 let said;
 const {judged} = await openPages(contexts, (event) => said.events.push(event), (asked) => {
