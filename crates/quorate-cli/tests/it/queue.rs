@@ -368,7 +368,7 @@ fn a_file_has_no_queue_and_a_command_is_not_queued() {
     assert_ne!(with_model, council);
     for (council, said) in [
         (format!("{council}runtime: {{type: rubric}}\n"), "cannot queue `runtime` of council.yaml"),
-        (with_model, "cannot name a model for a queued run"),
+        (with_model, "`scripted` asks no model"),
     ] {
         machine.place.write("council.yaml", council);
         let refused = machine.run(&["sweep", "--since", "all", "--enqueue"]).assert_code(5);
