@@ -185,7 +185,7 @@ fn a_name_without_its_folder_is_enough() {
         [("assembly", "board"), ("persona", "ciso"), ("playbook", "plain-words"), ("runtime", "support")]
     {
         place.run(&["init", kind, "--name", name]).assert_code(0);
-        place.run(&["check", name]).assert_code(0).assert_stdout_contains("0 refusals");
+        place.run(&["check", name]).assert_code(0).assert_stderr_contains("0 refusals");
     }
     place.run(&["check", "nothing"]).assert_code(4);
     place.run(&["resolve", "board"]).assert_code(0);
