@@ -10,7 +10,7 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 30] = [
+const NOT_RUN: [(&str, &str); 31] = [
     ("quorate:bug", "needs an error in the program"),
     ("quorate:request_incomplete", "needs a server"),
     ("quorate:path_reserved", "needs a server"),
@@ -18,6 +18,7 @@ const NOT_RUN: [(&str, &str); 30] = [
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("quorate:run_open", "needs a process that was killed"),
     ("quorate:fingerprint_changed", "needs a process that was killed"),
+    ("quorate:report_paths", "needs a process that was killed"),
     ("quorate:run_moved", "needs two processes at the same moment"),
     ("quorate:ledger_in_doubt", "needs a server that falls silent in the middle of a commit"),
     ("quorate:run_altered", "needs a ledger that was changed past the program"),
