@@ -1,6 +1,6 @@
 // The pages of a server about proofs: what a proof says, and files that the reader drops. It goes on where check.js ends.
 
-// What the records of a proof say, in short.
+// A short summary of the records of a proof.
 function factsOf({ origin, size, root, keys, records }) {
   const decisions = records.filter(({ kind }) => ["outcome", "override"].includes(kind));
   const words = decisions.map(({ kind, data }) => {

@@ -79,7 +79,7 @@ pub(crate) fn lines(text: &str, spots: impl Iterator<Item = Spot> + Clone) -> Ve
     lines
 }
 
-/// Adds a piece. `mark` says of a quote whether a finding about it blocks.
+/// Adds a piece. For a quote, `mark` states whether a finding about it blocks.
 fn push(pieces: &mut Vec<Piece>, text: &str, range: std::ops::Range<usize>, mark: Option<bool>) {
     if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
         let is_blocking = mark == Some(true);
