@@ -342,8 +342,8 @@ pub(super) struct ExplainArguments {
     code: Option<String>,
 }
 
-/// The codes of outcomes, which `--format json` prints as `code` (assemblies) and `incomplete` (councils), with what each
-/// means: a code on a line of its own, then the text, whose first sentence is its line in the list. `lock_unchecked` and `out_of_reach` are codes of refused texts.
+/// The verdicts of councils, and the codes of outcomes, which `--format json` prints as `code` (assemblies) and `incomplete`
+/// (councils), with what each means: a code on a line of its own, then the text, whose first sentence is its line in the list. `lock_unchecked` and `out_of_reach` are codes of refused texts.
 const OUTCOMES: &str = include_str!("outcomes.txt");
 
 fn outcomes() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -352,7 +352,7 @@ fn outcomes() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The meaning of an outcome's code.
 fn outcome_meaning(code: &str) -> Option<&'static str> {
-    outcomes().find(|(listed, _)| *listed == code.trim()).map(|(_, meaning)| meaning)
+    outcomes().find(|(listed, _)| listed.eq_ignore_ascii_case(code.trim())).map(|(_, meaning)| meaning)
 }
 
 pub(super) fn run_explain(arguments: &ExplainArguments, terminal: &Terminal) -> Exit {
@@ -368,19 +368,16 @@ pub(super) fn run_explain(arguments: &ExplainArguments, terminal: &Terminal) -> 
         terminal.verbatim(&codes::all().iter().map(line).chain(outcomes).collect::<String>());
         return Exit::DONE;
     };
-    match codes::explain(code) {
-        Some(page) => {
+    match (codes::explain(code), outcome_meaning(code)) {
+        (Some(page), _) => {
             terminal.verbatim(page.markdown);
             Exit::DONE
         }
-        None if outcome_meaning(code).is_some() => {
-            let meaning = outcome_meaning(code).unwrap_or_default();
-            terminal.verbatim(&format!(
-                "`{code}` is the code of an outcome, not of a diagnostic.\n\n{meaning}\n"
-            ));
+        (None, Some(meaning)) => {
+            terminal.verbatim(&format!("`{code}` is an outcome, not a diagnostic.\n\n{meaning}\n"));
             Exit::DONE
         }
-        None => {
+        (None, None) => {
             let body = Body::new(format!("unknown code `{code}`"));
             let body = match codes::nearest(code) {
                 Some(near) => body.help(format!("did you mean `{near}`?")),

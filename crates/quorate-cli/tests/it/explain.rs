@@ -161,6 +161,10 @@ fn the_codes_of_outcomes_are_explained_too() {
     let place = TestDir::new();
     let outcomes = all_listed().1;
     for (code, said) in [
+        ("HOLD", "Exit code 2"),
+        ("INCOMPLETE", "Exit code 3"),
+        ("REVISE", "Exit code 1"),
+        ("SHIP", "Exit code 0"),
         ("all_refused", "refused"),
         ("budget_exhausted", "--max-calls"),
         ("fail_fast", "fail_fast_on_runtime_error"),
@@ -180,7 +184,12 @@ fn the_codes_of_outcomes_are_explained_too() {
     ] {
         assert!(outcomes.iter().any(|listed| listed == code), "{code} is not listed");
         let ran = place.run(&["explain", code]).assert_code(0);
-        assert!(ran.stdout.contains("code of an outcome") && ran.stdout.contains(said), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("is an outcome, not a diagnostic") && ran.stdout.contains(said),
+            "{}",
+            ran.stdout
+        );
     }
+    assert!(place.run(&["explain", "hold"]).assert_code(0).stdout.contains("Exit code 2"));
     place.run(&["explain", "budget_exhaustd"]).assert_code(4);
 }
