@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Our crates in the order in which data moves through them: each may depend on those before it.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "quorate-diagnostics",
+    "quorate-text",
     "quorate-manifest",
     "quorate-protocol",
     "quorate-playbook",
@@ -51,7 +52,10 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
     Some(ORDER[..before].iter().copied().filter(|other| !apart(other)).collect())
 }
 
-/// Crates that the protocol crate must not depend on.
+/// Crates whose functions are pure.
+const PURE: [&str; 2] = ["quorate-text", "quorate-protocol"];
+
+/// Crates that a pure crate must not depend on.
 const IMPURE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand", "jiff", "sqlx"];
 
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
@@ -72,9 +76,8 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
             if ours && !allowed.contains(&&*dependency.name) {
                 complaints.push(format!("{name} must not depend on {}", dependency.name));
             }
-            if name == "quorate-protocol" && IMPURE.contains(&&*dependency.name) {
-                complaints
-                    .push(format!("the protocol crate is pure; it must not depend on {}", dependency.name));
+            if PURE.contains(&name) && IMPURE.contains(&&*dependency.name) {
+                complaints.push(format!("{name} is pure; it must not depend on {}", dependency.name));
             }
         }
         let folder = package.manifest_path.parent().and_then(|dir| dir.file_name());

@@ -1,0 +1,3 @@
+//! Operations on text that do not depend on its owner. They do no I/O, and know neither members nor manifests.
+//!
+//! The corpora on which they are measured lie in `tests/` of this crate.
