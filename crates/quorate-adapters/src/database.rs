@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
-use crate::regular_file::{FileStamp, real_path};
+use quorate_kernel::files::{FileStamp, real_path};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
 /// The version of [`SCHEMA`], kept in SQLite's `user_version`.

@@ -14,7 +14,7 @@ use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
 use url::Host;
 use url::Url;
 
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// The longest time for a TCP or TLS connection to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ fn builder(redirects: Redirects) -> ClientBuilder {
 
 fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
     let unusable = |why: String| format!("cannot read certificates from {}: {why}", path.display());
-    let pem = regular_file::read(path, MAX_CA_BYTES).map_err(|error| unusable(error.to_string()))?;
+    let pem = files::read(path, MAX_CA_BYTES).map_err(|error| unusable(error.to_string()))?;
     let found = Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error_chain(&error)))?;
     match found.is_empty() {
         true => Err(unusable("it has none in PEM form".to_owned())),

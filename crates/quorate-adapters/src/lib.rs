@@ -26,11 +26,9 @@ pub(crate) mod optional_kinds;
 pub mod postgres;
 pub mod process;
 pub mod provisioning;
-pub(crate) mod regular_file;
 pub mod state;
 pub(crate) mod stem;
 pub mod substrate;
 
 pub use default_registry::default_registry;
 pub use http::install_tls_provider;
-pub use regular_file::Resolver;

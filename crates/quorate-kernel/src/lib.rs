@@ -14,6 +14,7 @@ pub mod conversation;
 pub mod driver;
 pub mod entropy;
 pub mod extensions;
+pub mod files;
 pub mod history;
 pub mod meaning;
 pub mod observer;

@@ -123,7 +123,7 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     // The existing line may come from a process that crashed before it synced the file.
     file.sync_data()?;
     if was_empty || there {
-        files::sync_directory(log)?;
+        files::sync_dir_of(log)?;
     }
     Ok(AppendResult { written: !there, quarantined })
 }

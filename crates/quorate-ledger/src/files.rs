@@ -1,62 +1,13 @@
-//! File access for the ledger, and quarantine: torn or corrupt files are moved to `aside/`, never deleted and never
-//! reused.
+//! The ledger's files, and quarantine: torn or corrupt files are moved to `aside/`, never deleted and never reused.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
-/// Opens a file or a directory for reading. Reading a directory fails later.
-///
-/// # Errors
-/// If it cannot be opened, or is a pipe, a socket or a device: opening a pipe would block until its other end opens.
-pub fn open(path: &Path) -> Result<File> {
-    open_with(OpenOptions::new().read(true), path)
-}
-
-/// Opens a file or a directory with other options. Checks the type after opening, so that the file cannot be swapped in
-/// between.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
-    // Without this flag, opening a pipe blocks. It has no effect on a file.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        options,
-        i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes()),
-    );
-    let file = options.open(path)?;
-    let kind = file.metadata()?.file_type();
-    match kind.is_file() || kind.is_dir() {
-        true => Ok(file),
-        false => Err(std::io::Error::other("it is neither a file nor a directory")),
-    }
-}
-
-/// Opens a file for appending and reading. Creates a missing file with the default permissions.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_append(path: &Path) -> Result<File> {
-    append(path, OpenOptions::new())
-}
-
-/// As [`open_append`], but creates a missing file with permissions for its owner only.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_append_private(path: &Path) -> Result<File> {
-    append(path, private_options())
-}
-
-fn append(path: &Path, mut options: OpenOptions) -> Result<File> {
-    open_with(options.read(true).append(true).create(true), path)
-}
-
-/// Creates a new file with permissions for its owner only.
-pub fn create_private(path: &Path) -> Result<File> {
-    private_options().write(true).create_new(true).open(path)
-}
+use quorate_kernel::files::create_private;
+pub(crate) use quorate_kernel::files::{
+    ensure_private_dir, open, open_append, open_append_private, open_with, sync_dir_of,
+};
 
 /// Creates an empty file for its owner only, unless it exists. SQLite creates the files beside a database with the same
 /// permissions.
@@ -65,14 +16,6 @@ pub fn ensure_private(path: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map(|_| ()),
     }
-}
-
-/// The mode of new files: readable and writable by their owner only.
-fn private_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 /// Writes a file's own bytes again at the same offsets and syncs them. After a failed sync the system may treat
@@ -116,24 +59,6 @@ pub fn remove(path: &Path) -> Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Makes a directory (and its parents) that only its owner can enter.
-#[expect(clippy::disallowed_methods, reason = "this module is where the ledger makes directories")]
-pub fn ensure_private_dir(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
-}
-
 /// Makes `.quorate/`: private, and ignored by version control.
 pub fn ensure_quorate_dir(path: &Path) -> Result<()> {
     ensure_private_dir(path)?;
@@ -174,7 +99,7 @@ pub fn quarantine_bytes(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result
     let mut file = create_private(&path)?;
     std::io::Write::write_all(&mut file, bytes)?;
     file.sync_all()?;
-    sync_directory(&path)?;
+    sync_dir_of(&path)?;
     Ok(QuarantinedFile { path })
 }
 
@@ -190,17 +115,6 @@ pub fn quarantine_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFi
     Ok(QuarantinedFile { path })
 }
 
-/// Makes a new file's directory entry durable. After a power loss, a file whose own data is synced may otherwise lack
-/// its name.
-///
-/// # Errors
-/// When the directory cannot be synced.
-pub(crate) fn sync_directory(file: &Path) -> std::io::Result<()> {
-    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Other systems cannot open a directory as a file.
-    if cfg!(unix) { open(dir)?.sync_all() } else { Ok(()) }
-}
-
 fn ensure_quarantine(dir: &Path) -> std::io::Result<PathBuf> {
     let quarantine = dir.join("aside");
     ensure_private_dir(&quarantine)?;
@@ -210,23 +124,4 @@ fn ensure_quarantine(dir: &Path) -> std::io::Result<PathBuf> {
 fn unused_path(quarantine: &Path, name: &str) -> PathBuf {
     let numbered = (1_u32..).map(|number| quarantine.join(format!("{name}.{number}")));
     numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| quarantine.join(name))
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-
-    use super::*;
-
-    #[test]
-    fn a_pipe_is_refused_at_once_however_it_is_opened() {
-        let dir = tempfile::tempdir().unwrap();
-        let pipe = dir.path().join("pipe");
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        for opened in [open(&pipe).map(drop), open_append(&pipe).map(drop), rewrite(&pipe)] {
-            assert!(opened.unwrap_err().to_string().contains("neither a file nor a directory"));
-        }
-        assert!(open(Path::new("/dev/null")).is_err());
-        assert!(open(dir.path()).is_ok() && open_append(&dir.path().join("new")).is_ok());
-    }
 }

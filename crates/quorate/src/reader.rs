@@ -4,11 +4,11 @@
 //! other processes and machines. Without a follower it does not read the ledger.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use quorate_diagnostics::codes;
+use quorate_kernel::files::file_id;
 use quorate_kernel::ports::ledger::{Kind, Record};
 use quorate_ledger::store::StreamPosition;
 use quorate_protocol::Name;
@@ -32,12 +32,9 @@ pub struct Reader {
 
 struct Opened {
     session: Arc<LedgerSession>,
-    file: Option<FileIdentity>,
+    /// What tells the ledger's file from one that replaces it.
+    file: Option<(u64, u64)>,
 }
-
-/// What tells a file from one that replaced it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileIdentity(u64, u64);
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -74,7 +71,7 @@ impl Reader {
         let Quorate { environment, places, .. } = &self.quorate;
         let mut opened = self.opened.lock().await;
         if let Some(opened) = &*opened
-            && opened.file == opened.session.store.address().file().and_then(identity)
+            && opened.file == opened.session.store.address().file().and_then(file_id)
         {
             return Ok(opened.session.clone());
         }
@@ -83,7 +80,7 @@ impl Reader {
         if !workspace.ledger.may_exist() {
             return Err(runs::missing_ledger(environment, &workspace));
         }
-        let file = workspace.ledger.file().and_then(identity);
+        let file = workspace.ledger.file().and_then(file_id);
         let open = || async {
             let workspace = workspace::load(environment, places, &environment.directory)?;
             open_session::open_read_only(environment.clone(), workspace).await
@@ -112,17 +109,6 @@ impl Reader {
         });
         Ok(Follower { records: known.records.clone(), _followed: known })
     }
-}
-
-#[cfg(unix)]
-fn identity(path: &Path) -> Option<FileIdentity> {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(path).ok().map(|file| FileIdentity(file.dev(), file.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(_: &Path) -> Option<FileIdentity> {
-    None
 }
 
 /// How often the ledger is asked for new records where no events of other processes arrive.

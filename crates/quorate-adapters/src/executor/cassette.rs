@@ -23,7 +23,7 @@ use quorate_protocol::{Json, answers};
 use serde_json::json;
 
 use crate::block::Block;
-use crate::regular_file;
+use quorate_kernel::files;
 use recording::{Recording, Request};
 
 /// The kind that `quorate.toml` names.
@@ -248,7 +248,7 @@ impl Folder {
         let mut path = self.root.clone();
         for part in Path::new(&self.written).components() {
             path.push(part);
-            regular_file::reject_symlink(&path)
+            files::reject_symlink(&path)
                 .map_err(|error| format!("`{}`: {}: {error}", self.written, part.as_os_str().display()))?;
         }
         Ok(())
@@ -273,7 +273,7 @@ impl Folder {
     /// Reads a recording; `None` if there is no such file.
     fn read(&self, name: &str) -> Result<Option<Recording>, String> {
         let refused = |why: String| format!("`{}` is not a recording: {why}", self.shown_file(name));
-        match regular_file::read_no_symlink(&self.path().join(name), MAX_FILE_BYTES) {
+        match files::read_no_symlink(&self.path().join(name), MAX_FILE_BYTES) {
             Ok(text) => Recording::parse(&text).map(Some).map_err(refused),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(refused(error.to_string())),

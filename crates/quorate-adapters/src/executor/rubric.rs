@@ -34,13 +34,13 @@ use quorate_protocol::{Json, Part, PartKind};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::regular_file;
 use checks::Criteria;
 use criteria::{BannedPhrases, Goals};
 use document::Document;
 use finding::Lens;
 use lens_review::LensReview;
 use member::Question;
+use quorate_kernel::files;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
 const RULES_VERSION: u32 = 5;
@@ -254,7 +254,7 @@ fn read_settings(settings: &Settings) -> Result<Rubric, ConfigError> {
         Some(Value::String(path)) => {
             let text = read_goals_text(&settings.dir, path)?;
             file_hashes.push((path.clone(), sha256_hex(text.as_bytes())));
-            outside_path = regular_file::path_outside(&settings.dir, &settings.dir.join(path));
+            outside_path = files::path_outside(&settings.dir, &settings.dir.join(path));
             Some(Goals::read(&text))
         }
         Some(_) => return Err(ConfigError::for_key("goals", "`goals` must be the path of a goals document")),
@@ -269,7 +269,7 @@ fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {
 }
 
 fn read_goals_text(dir: &Path, path: &str) -> Result<String, ConfigError> {
-    regular_file::read_text(&dir.join(path), GOALS_CAP).map_err(|error| {
+    files::read_text(&dir.join(path), GOALS_CAP).map_err(|error| {
         let reason = match error.kind() {
             std::io::ErrorKind::FileTooLarge => "it is over 1 MiB".to_owned(),
             _ => error.to_string(),

@@ -26,7 +26,7 @@ use serde_json::Map;
 use tokio::time::{Instant, sleep_until};
 
 use crate::block::Block;
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = "script";
@@ -45,7 +45,7 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     })?;
     let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
     let path = settings.dir.join(path);
-    let outside_path = regular_file::path_outside(&settings.dir, &path);
+    let outside_path = files::path_outside(&settings.dir, &path);
     Ok(Arc::new(Script { source: Source::open(&path)?, outside_path, delay }))
 }
 
@@ -147,7 +147,7 @@ impl Source {
         if meta.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
-        let text = regular_file::read_text(path, MAX_FILE_BYTES)
+        let text = files::read_text(path, MAX_FILE_BYTES)
             .map_err(|error| refuse(format!("`{}` cannot be read: {error}", path.display())))?;
         let answers =
             read_file(&text).map_err(|problem| refuse(format!("`{}`: {problem}", path.display())))?;
@@ -200,11 +200,11 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
         for stem in [format!("{name}.{}", invocation.attempt), name.clone()] {
             for extension in EXTENSIONS {
                 let path = folder.join(format!("{stem}.{extension}"));
-                if path.exists() && regular_file::path_outside(folder, &path).is_some() {
+                if path.exists() && files::path_outside(folder, &path).is_some() {
                     let path = path.display();
                     return Err(Failure::failed(format!("`{path}` leads out of its folder by a link")));
                 }
-                match regular_file::read_text(&path, MAX_FILE_BYTES) {
+                match files::read_text(&path, MAX_FILE_BYTES) {
                     Ok(text) => return read_one(&path, extension, text),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {

@@ -29,7 +29,7 @@ use sha2::{Digest, Sha256};
 
 use super::check_storable;
 use crate::block::Block;
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
@@ -71,7 +71,7 @@ pub fn default_dir(runtime: &str) -> String {
 
 /// A conversation's place, relative to the manifest where it is below it, so that a folder can be moved as a whole.
 fn relative_place(dir: &Path, place: &str) -> String {
-    let dir = regular_file::real_path(dir);
+    let dir = files::real_path(dir);
     Path::new(place).strip_prefix(dir).map_or_else(|_| place.to_owned(), |place| place.display().to_string())
 }
 
@@ -95,7 +95,7 @@ impl FsState {
     /// The folder of the states.
     fn folder(&self) -> std::io::Result<PathBuf> {
         let Some(conversation) = &self.conversation else { return Ok(self.dir.clone()) };
-        match regular_file::read_no_symlink(&self.dir.join(OWNER_FILE), MAX_OWNER_BYTES) {
+        match files::read_no_symlink(&self.dir.join(OWNER_FILE), MAX_OWNER_BYTES) {
             Ok(owner) if owner == conversation.as_bytes() => Ok(self.dir.clone()),
             Ok(_) => Ok(self.dir.join(hash(conversation))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.dir.clone()),
@@ -123,7 +123,7 @@ impl State for FsState {
         let path = self.path(participant)?;
         let mut tries = 1;
         let text = loop {
-            match regular_file::read_no_symlink(&path, MAX_STATE_BYTES) {
+            match files::read_no_symlink(&path, MAX_STATE_BYTES) {
                 // Hooks and others release descriptors; a participant without its state would lose its turn.
                 Err(error) if is_out_of_descriptors(&error) && tries < MAX_READ_ATTEMPTS => {
                     tokio::time::sleep(RETRY_DELAY).await

@@ -32,8 +32,8 @@ use tokio::time::Instant;
 use self::journal_handle::JournalHandle;
 use super::{FileWatcher, check_turn, parse_sync, persistent};
 use crate::block::Block;
-use crate::regular_file::{FileStamp, real_path};
 use disk::JournalError;
+use quorate_kernel::files::{FileStamp, real_path};
 
 /// The kind that manifests name.
 pub const KIND: &str = "file";

@@ -111,7 +111,7 @@ impl Store {
     fn mark_pending_wipe(&self) -> Result<(), LedgerError> {
         let path = self.pending_wipe_path();
         let begun = files::open_append(&path).and_then(|file| file.sync_all());
-        let begun = begun.and_then(|()| files::sync_directory(&path));
+        let begun = begun.and_then(|()| files::sync_dir_of(&path));
         begun.map_err(|error| unavailable(format!("cannot make {}", path.display()), error))
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobMatcher};
-use quorate_adapters::Resolver;
 use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::files::Resolver;
 use quorate_kernel::record::HiddenText;
 
 use super::disk::{self, absolute, entry_exists, find_outermost, shell_quoted};
@@ -176,7 +176,13 @@ pub(crate) fn from_bytes(
     path: Option<PathBuf>,
     bytes: std::io::Result<Vec<u8>>,
 ) -> Result<Artifact, Error> {
+    let too_large = || {
+        let body =
+            Body::new(format!("{shown} is over {} MiB", MAX_BYTES / 1024 / 1024)).help("review it in parts");
+        Error::configuration(codes::ARTIFACT_TOO_LARGE, body)
+    };
     let bytes = bytes.map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => too_large(),
         std::io::ErrorKind::NotFound => Error::not_found(
             codes::ARTIFACT_MISSING,
             Body::new(format!("cannot read {shown}: the file does not exist"))
@@ -188,9 +194,7 @@ pub(crate) fn from_bytes(
         ),
     })?;
     if bytes.len() as u64 > MAX_BYTES {
-        let body =
-            Body::new(format!("{shown} is over {} MiB", MAX_BYTES / 1024 / 1024)).help("review it in parts");
-        return Err(Error::configuration(codes::ARTIFACT_TOO_LARGE, body));
+        return Err(too_large());
     }
     if is_lfs_pointer(&bytes) {
         let body = Body::new(format!("{shown} is a Git LFS pointer, not the text itself"))

@@ -2,16 +2,11 @@
 //! `..`, absolute path or symlink leads out, even if the tree changes meanwhile (M10). [`Root`] confines the paths of
 //! clients.
 
-use std::collections::HashMap;
-use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cap_fs_ext::{DirExt as _, OpenOptionsSyncExt as _};
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
 use quorate_diagnostics::invisible::is_invisible;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::files::{self, ReadError};
 use quorate_manifest::Workspace;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::tree::MAX_BYTES;
@@ -23,149 +18,54 @@ use super::environment::Environment;
 use super::error::Error;
 use super::workspace::{find_root, search_start};
 
-/// How many tenants' folders are open at once: a workspace may have more tenants than a process may have open files.
-const MAX_OPEN_TENANTS: usize = 64;
-
 /// A workspace on the disk.
 ///
-/// It holds folders open instead of remembering their names: the workspace's from the start, a tenant's from its first
-/// use. A folder that is moved meanwhile is still read at its new place, and a folder that replaces it is ignored. Use
-/// one for a single operation, not for the life of a process.
-///
-/// A symlink with an absolute target always leads out, because the target starts at the root of the file system. A loop
-/// of symlinks and a path that is not a regular file give [`WorkspaceError::Unreadable`].
+/// It holds the workspace's folder open instead of remembering its name, and opens a tenant's folder beneath it for each
+/// read. Use one for a single operation, not for the life of a process.
 #[derive(Debug)]
-pub(crate) struct Confined {
-    root: Arc<Dir>,
-    tenants: Mutex<HashMap<Arc<str>, Arc<Dir>>>,
-}
+pub(crate) struct Confined(files::Root);
 
 impl Confined {
     /// The workspace whose folder is `root`, which may itself be reached through symlinks.
     ///
     /// # Errors
     /// If the directory does not exist or cannot be opened.
-    pub(crate) fn open(root: &Path) -> io::Result<Confined> {
-        let root = Arc::new(Dir::open_ambient_dir(root, ambient_authority())?);
-        Ok(Confined { root, tenants: Mutex::default() })
+    pub(crate) fn open(root: &Path) -> std::io::Result<Confined> {
+        files::Root::open(root).map(Confined)
     }
 
-    /// The folder of a scope.
-    fn folder(&self, scope: &Scope) -> Result<Arc<Dir>, WorkspaceError> {
-        let Scope::Tenant(slug) = scope else { return Ok(Arc::clone(&self.root)) };
-        if let Some(held) = self.lock_tenants().get(slug) {
-            return Ok(Arc::clone(held));
-        }
-        let opened = Arc::new(self.open_tenant(slug, &scope.folder())?);
-        let mut tenants = self.lock_tenants();
-        if tenants.len() >= MAX_OPEN_TENANTS {
-            tenants.clear();
-        }
-        tenants.insert(Arc::clone(slug), Arc::clone(&opened));
-        Ok(opened)
-    }
-
-    fn open_tenant(&self, slug: &str, folder: &str) -> Result<Dir, WorkspaceError> {
+    /// Calls `see` with the folder of a location's scope and the path in it; the system has no empty paths.
+    fn at<T>(
+        &self,
+        location: &WorkspacePath,
+        see: impl FnOnce(&files::Root, &Path) -> Result<T, ReadError>,
+    ) -> Result<T, WorkspaceError> {
+        let path = Path::new(if location.as_str().is_empty() { "." } else { location.as_str() });
+        let Scope::Tenant(slug) = location.scope() else {
+            return see(&self.0, path).map_err(workspace_error);
+        };
         if !is_single_component(slug) {
             return Err(WorkspaceError::Outside);
         }
-        self.root.open_dir_nofollow(folder).map_err(|failed| {
-            // Systems report a refused symlink differently, so this looks at the link itself.
-            let link = self.root.symlink_metadata(folder).is_ok_and(|found| found.is_symlink());
-            if link { WorkspaceError::Outside } else { classify_open_error(failed) }
-        })
-    }
-
-    /// At most `limit + 1` bytes of a regular file, so that the caller sees that it is too large.
-    ///
-    /// # Errors
-    /// As [`Workspace::read`], except for [`WorkspaceError::TooLarge`].
-    pub(crate) fn read_up_to(&self, path: &Path, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
-        let file = open(&self.root, path).map_err(classify_open_error)?;
-        let kind = match file.metadata().map_err(WorkspaceError::Unreadable)? {
-            found if found.is_file() => None,
-            found if found.is_dir() => Some(io::ErrorKind::IsADirectory.into()),
-            _ => Some(io::Error::other("it is not a regular file")),
-        };
-        if let Some(error) = kind {
-            return Err(WorkspaceError::Unreadable(error));
-        }
-        let mut bytes = Vec::new();
-        file.take(limit + 1).read_to_end(&mut bytes).map_err(WorkspaceError::Unreadable)?;
-        Ok(bytes)
-    }
-
-    fn lock_tenants(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Dir>>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+        let tenant = self.0.folder(&location.scope().folder()).map_err(workspace_error)?;
+        see(&tenant, path).map_err(workspace_error)
     }
 }
 
 impl Workspace for Confined {
     fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, WorkspaceError> {
-        let file =
-            open(&*self.folder(location.scope())?, Path::new(path(location))).map_err(classify_open_error)?;
-        // Metadata of the opened file, since the path may lead elsewhere by now.
-        let metadata = file.metadata().map_err(WorkspaceError::Unreadable)?;
-        if metadata.is_dir() {
-            return Err(WorkspaceError::Unreadable(io::ErrorKind::IsADirectory.into()));
-        }
-        if !metadata.is_file() {
-            return Err(WorkspaceError::Unreadable(io::Error::other("it is not a regular file")));
-        }
-        if metadata.len() > MAX_BYTES as u64 {
-            return Err(WorkspaceError::TooLarge);
-        }
-        // One spare byte lets the read find the end without growing the buffer. The file may have grown since, so the
-        // limit is checked again.
-        let mut bytes = Vec::with_capacity((metadata.len() as usize + 1).max(64));
-        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(WorkspaceError::Unreadable)?;
-        if bytes.len() > MAX_BYTES { Err(WorkspaceError::TooLarge) } else { Ok(bytes) }
+        self.at(location, |folder, path| folder.read_regular(path, MAX_BYTES as u64))
     }
 
     fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, WorkspaceError> {
-        let folder = self.folder(location.scope())?;
-        let mut listed = Vec::new();
-        for entry in folder.read_dir(path(location)).map_err(classify_open_error)? {
-            let entry = entry.map_err(WorkspaceError::Unreadable)?;
-            // No ref can name an entry that is not UTF-8.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let file_type = entry.file_type().map_err(WorkspaceError::Unreadable)?;
-            let kind = if file_type.is_file() {
-                EntryKind::File
-            } else if file_type.is_dir() {
-                EntryKind::Directory
-            } else {
-                resolved_kind(&folder, &Path::new(path(location)).join(&name))
-            };
-            listed.push(DirEntry { name, kind });
-        }
-        Ok(listed)
+        let listed = self.at(location, files::Root::list)?;
+        let kind = |is_file| match is_file {
+            Some(true) => EntryKind::File,
+            Some(false) => EntryKind::Directory,
+            None => EntryKind::Other,
+        };
+        Ok(listed.into_iter().map(|(name, is_file)| DirEntry { name, kind: kind(is_file) }).collect())
     }
-}
-
-/// The kind of an entry that the directory does not report: symlinks, and every entry on file systems whose directories
-/// have no kinds.
-///
-/// Opens the entry as a read would, because asking for a path's kind follows links that lead out and back in.
-fn resolved_kind(folder: &Dir, path: &Path) -> EntryKind {
-    match open(folder, path).and_then(|opened| opened.metadata()) {
-        Ok(found) if found.is_file() => EntryKind::File,
-        Ok(found) if found.is_dir() => EntryKind::Directory,
-        _ => EntryKind::Other,
-    }
-}
-
-/// Opens a path within a folder.
-fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
-    let mut options = OpenOptions::new();
-    // Without this, opening a FIFO waits for a writer.
-    options.read(true).nonblock(true);
-    Ok(folder.open_with(path, &options)?.into_std())
-}
-
-/// The path for the system, which has no empty paths.
-fn path(location: &WorkspacePath) -> &str {
-    if location.as_str().is_empty() { "." } else { location.as_str() }
 }
 
 /// Whether a slug is a single path component.
@@ -174,13 +74,12 @@ fn is_single_component(slug: &str) -> bool {
     matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == slug)
 }
 
-/// Classifies a failure to open. cap-std itself refuses a path that leads out, so that error has no system error
-/// number.
-fn classify_open_error(failed: io::Error) -> WorkspaceError {
-    match failed.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => WorkspaceError::Missing,
-        io::ErrorKind::PermissionDenied if failed.raw_os_error().is_none() => WorkspaceError::Outside,
-        _ => WorkspaceError::Unreadable(failed),
+fn workspace_error(error: ReadError) -> WorkspaceError {
+    match error {
+        ReadError::Missing => WorkspaceError::Missing,
+        ReadError::Outside => WorkspaceError::Outside,
+        ReadError::TooLarge => WorkspaceError::TooLarge,
+        ReadError::Unreadable(error) => WorkspaceError::Unreadable(error),
     }
 }
 
@@ -217,6 +116,7 @@ impl Root {
         let bytes = match self.read(&relative) {
             Err(WorkspaceError::Outside) => return Err(self.outside_error(path)),
             Err(WorkspaceError::Missing) => Err(std::io::ErrorKind::NotFound.into()),
+            Err(WorkspaceError::TooLarge) => Err(std::io::ErrorKind::FileTooLarge.into()),
             Err(error) => Err(std::io::Error::other(error)),
             Ok(bytes) => Ok(bytes),
         };
@@ -273,9 +173,8 @@ impl Root {
 
     fn read(&self, relative: &str) -> Result<Vec<u8>, WorkspaceError> {
         let relative = if relative.is_empty() { "." } else { relative };
-        Confined::open(&self.dir)
-            .map_err(WorkspaceError::Unreadable)?
-            .read_up_to(Path::new(relative), artifact::MAX_BYTES)
+        let folder = files::Root::open(&self.dir).map_err(WorkspaceError::Unreadable)?;
+        folder.read_regular(Path::new(relative), artifact::MAX_BYTES).map_err(workspace_error)
     }
 
     /// The path relative to the root, with `/`; `..` is resolved by name, without the file system.
@@ -523,7 +422,7 @@ mod tests {
         assert!(matches!(workspace.read(&at("")), Err(WorkspaceError::Unreadable(_))));
         assert_eq!(
             Confined::open(Path::new("no/such/workspace")).unwrap_err().kind(),
-            io::ErrorKind::NotFound
+            std::io::ErrorKind::NotFound
         );
     }
 
@@ -612,7 +511,6 @@ mod tests {
         for slug in ["", ".", "..", "../beside", "acme/folder", "acme/", "/", "neighbour/"] {
             leads_out(&workspace, &raw(&Scope::Tenant(slug.into()), "note.md"));
         }
-        assert!(workspace.lock_tenants().is_empty());
     }
 
     #[test]
@@ -679,15 +577,6 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_system_does_not_lead_out() {
-        // A file without permissions would not do: tests that run as root may read it.
-        let refused = classify_open_error(io::Error::from_raw_os_error(libc::EACCES));
-        assert!(
-            matches!(refused, WorkspaceError::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied)
-        );
-    }
-
-    #[test]
     fn what_is_longer_than_the_limit_is_not_read() {
         let place = Place::new();
         place.file("ws/full", vec![b'a'; MAX_BYTES]);
@@ -708,20 +597,6 @@ mod tests {
             .unwrap();
         place.file("ws/folder/n\u{f6}te.md", INSIDE);
         assert_eq!(place.kinds("folder").into_keys().collect::<Vec<_>>(), ["note.md", "n\u{f6}te.md"]);
-    }
-
-    #[test]
-    fn only_so_many_tenants_are_held_open() {
-        let place = Place::new();
-        let paths: Vec<String> =
-            (0..MAX_OPEN_TENANTS * 2 + 1).map(|n| format!("tenants/t{n}/note.md")).collect();
-        paths.iter().for_each(|path| place.file(&format!("ws/{path}"), INSIDE));
-        let workspace = place.open();
-        for path in &paths {
-            is_inside(&workspace, path);
-            is_inside(&workspace, path);
-            assert!(workspace.lock_tenants().len() <= MAX_OPEN_TENANTS);
-        }
     }
 
     /// Exchanges two paths thousands of times while `look` looks, and then calls it once in each state. Starts and ends

@@ -1,11 +1,10 @@
 //! Files and paths: the one place where use cases touch the disk.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use quorate_adapters::Resolver;
 pub(crate) use quorate_diagnostics::text::shell_quoted;
-use quorate_ledger::files;
+use quorate_kernel::files::{self, Readers, Resolver, read_limited, write_atomic};
+pub(crate) use quorate_kernel::files::{is_same_file, open};
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::{Source, workspace};
 
@@ -32,31 +31,6 @@ pub(crate) fn canonical(path: &Path) -> Option<PathBuf> {
 /// As [`Resolver::resolve`], for a single path.
 pub(crate) fn canonical_or_new(path: &Path) -> PathBuf {
     Resolver::default().resolve(path)
-}
-
-/// The identity of an existing file or folder under any of its names. On systems without file numbers, its canonical
-/// path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
-
-impl FileIdentity {
-    /// The identity of the target of a path; `None` if it does not exist.
-    pub(crate) fn of(path: &Path) -> Option<FileIdentity> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            path.metadata().ok().map(|there| FileIdentity((there.dev(), there.ino())))
-        }
-        #[cfg(not(unix))]
-        {
-            canonical(path).map(FileIdentity)
-        }
-    }
-}
-
-/// Whether two paths lead to the same existing file or folder.
-pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
-    FileIdentity::of(one).is_some_and(|id| FileIdentity::of(other) == Some(id))
 }
 
 /// The owner, the permissions and the hard links of an existing file.
@@ -114,7 +88,7 @@ pub(crate) fn links_in(dir: &Path) -> Vec<PathBuf> {
 /// If the directory or the lock file cannot be created or locked.
 pub(crate) fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    private_directory(directory)?;
+    files::ensure_private_dir(directory)?;
     let lock = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -124,25 +98,12 @@ pub(crate) fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
     Ok(lock)
 }
 
-/// Creates a directory and its parents for this user alone.
-#[cfg(unix)]
-fn private_directory(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-#[cfg(not(unix))]
-fn private_directory(directory: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).create(directory)
-}
-
 /// Writes a file that only this user can read, atomically and durably. Its directory must exist.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // The owner alone can read a temporary file.
-    write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, |_| Ok(()))
+    write_atomic(path, bytes, Readers::Owner)
 }
 
 /// The size limit of a file that is read whole and has no other limit, in bytes.
@@ -153,20 +114,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// # Errors
 /// If it cannot be read, is not a regular file, or is too large.
 pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let bytes = read_limited(open(path)?, MAX_BYTES)?;
-    match bytes.len() as u64 > MAX_BYTES {
-        true => Err(std::io::Error::new(
-            std::io::ErrorKind::FileTooLarge,
-            format!("it is larger than {} MiB", MAX_BYTES >> 20),
-        )),
-        false => Ok(bytes),
-    }
-}
-
-fn read_limited(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    files::read(path, MAX_BYTES)
 }
 
 /// At most `limit + 1` bytes of a file that the user names, so that the caller sees that it is too large. A descriptor
@@ -180,19 +128,9 @@ pub(crate) fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     read_limited(if handed { std::fs::File::open(path)? } else { open(path)? }, limit)
 }
 
-/// Opens a file for reading.
-///
-/// # Errors
-/// If it cannot be opened, or is a pipe, a socket or a device.
-pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
-    files::open(path)
-}
-
 /// At most `limit + 1` bytes of standard input.
 pub(crate) fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(limit + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    read_limited(std::io::stdin().lock(), limit)
 }
 
 /// Writes a file that does not exist yet, and creates its directories.
@@ -218,13 +156,7 @@ pub(crate) fn link(path: &Path, target: &str) -> std::io::Result<()> {
 /// Replaces a file's bytes atomically: a reader sees the old or the new bytes. Keeps its permissions, and a link stays
 /// a link.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let path = std::fs::canonicalize(path)?;
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    std::io::Write::write_all(&mut file, bytes)?;
-    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
-    Ok(())
+    write_atomic(&std::fs::canonicalize(path)?, bytes, Readers::All)
 }
 
 /// The text of a file; `None` if it does not exist.
@@ -278,12 +210,7 @@ pub(crate) fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::
     if !dir.starts_with(std::fs::canonicalize(folder)?) {
         return Err(outside());
     }
-    let file = dir.join(path.file_name().unwrap_or_default());
-    let permissions = std::fs::symlink_metadata(&file).ok().map(|there| there.permissions());
-    write_atomically(&dir, &file, bytes, |file| match permissions {
-        Some(permissions) => file.set_permissions(permissions),
-        None => readable(file),
-    })
+    write_atomic(&dir.join(path.file_name().unwrap_or_default()), bytes, Readers::All)
 }
 
 /// Appends bytes durably to a file below a folder; creates a missing one.
@@ -314,36 +241,8 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => replace(path, bytes),
         Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file")),
-        Err(_) => write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, readable),
+        Err(_) => write_atomic(path, bytes, Readers::All),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this module writes files")]
-fn write_atomically(
-    dir: &Path,
-    file: &Path,
-    bytes: &[u8],
-    permit: impl FnOnce(&std::fs::File) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    let mut new = tempfile::NamedTempFile::new_in(dir)?;
-    std::io::Write::write_all(&mut new, bytes)?;
-    permit(new.as_file())?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    // The name must survive a power loss as well.
-    std::fs::File::open(dir)?.sync_all()
-}
-
-/// Makes a file readable for others, as files in a workspace are.
-#[cfg(unix)]
-fn readable(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
 
 /// Removes a file if it exists.

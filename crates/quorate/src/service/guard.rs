@@ -5,8 +5,8 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use quorate_adapters::Resolver;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::files::{Resolver, file_id};
 use quorate_kernel::ports::provisioning::is_git_dir;
 use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::signing::SecretKey;
@@ -15,7 +15,7 @@ use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
 use super::artifact::Artifact;
-use super::disk::{self, FileIdentity, absolute, display_path};
+use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
 use super::error::Error;
 use super::witness::Witness;
@@ -175,9 +175,9 @@ impl Guard {
     /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
     pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
         // The artifact exists, since it was read; a file that does not exist yet is another one.
-        let Some(id) = artifact.path.as_deref().and_then(FileIdentity::of) else { return Ok(()) };
+        let Some(id) = artifact.path.as_deref().and_then(file_id) else { return Ok(()) };
         let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
-        let is_artifact = |file: &Path| FileIdentity::of(file).is_some_and(|found| found == id);
+        let is_artifact = |file: &Path| file_id(file).is_some_and(|found| found == id);
         let found = self.files.iter().find(|(role, file)| is_recorded_to(*role) && is_artifact(file));
         let Some((role, _)) = found else { return Ok(()) };
         let why = format!("{}, and recording the review would change it", role.occupies());
@@ -196,7 +196,7 @@ impl Guard {
         let resolved = |(role, path): &(FileRole, PathBuf)| Resolved {
             role: *role,
             place: links.resolve(path),
-            id: FileIdentity::of(path),
+            id: file_id(path),
         };
         let all = |named: &[(FileRole, PathBuf)]| named.iter().map(resolved).collect();
         ResolvedGuard { files: all(&self.files), folders: all(&self.folders) }
@@ -214,13 +214,13 @@ struct Resolved {
     role: FileRole,
     /// Its path without links.
     place: PathBuf,
-    id: Option<FileIdentity>,
+    id: Option<(u64, u64)>,
 }
 
 impl Resolved {
     /// Whether a path without links, whose file has the identity `id`, is this one, or would be if it were created.
-    fn is(&self, place: &Path, id: Option<&FileIdentity>) -> bool {
-        self.place == place || (self.id.is_some() && self.id.as_ref() == id)
+    fn is(&self, place: &Path, id: Option<(u64, u64)>) -> bool {
+        self.place == place || (self.id.is_some() && self.id == id)
     }
 }
 
@@ -230,16 +230,16 @@ impl ResolvedGuard {
         if let Some(why) = place_of_others(path, place) {
             return Some(why);
         }
-        let above: Vec<_> = place.ancestors().map(|dir| (dir, FileIdentity::of(dir))).collect();
+        let above: Vec<_> = place.ancestors().map(|dir| (dir, file_id(dir))).collect();
         let (_, id) = above.first()?;
         let mut others = self.files.iter().filter(|file| Some(file.role) != role);
-        if let Some(found) = others.find(|file| file.is(place, id.as_ref())) {
+        if let Some(found) = others.find(|file| file.is(place, *id)) {
             return Some(found.role.occupies());
         }
         let is_linked = disk::has_other_names(place);
         let in_folder = |folder: &Resolved| {
             let files = || disk::walk(&folder.place).unwrap_or_default();
-            above.iter().any(|(dir, id)| folder.is(dir, id.as_ref()))
+            above.iter().any(|(dir, id)| folder.is(dir, *id))
                 || (is_linked && files().iter().any(|file| disk::is_same_file(&file.path, place)))
         };
         if let Some(found) = self.folders.iter().find(|folder| in_folder(folder)) {

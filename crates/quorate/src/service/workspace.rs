@@ -5,8 +5,8 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_adapters::Resolver;
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::files::Resolver;
 use quorate_kernel::ports::executor::SideEffect;
 use quorate_kernel::registry::Registry;
 use quorate_ledger::council_log;

@@ -27,7 +27,7 @@ use super::command::Launch;
 use super::environment::CallTag;
 use super::running_process::{RunningProcess, STDOUT_CAP};
 use super::{command, guard, monotonic_now};
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// How an attempt ended and what was printed.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl AttemptFiles {
     /// The last message; `None` if the file is missing, is not text, or exceeds the cap of any output.
     pub(super) fn read_last_message(&self) -> Option<String> {
         // The command may have put anything in its place.
-        let text = regular_file::read_text(&self.last_message_path(), STDOUT_CAP as u64).ok()?;
+        let text = files::read_text(&self.last_message_path(), STDOUT_CAP as u64).ok()?;
         Some(text).filter(|text| !text.trim().is_empty())
     }
 }

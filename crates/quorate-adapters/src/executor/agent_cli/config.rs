@@ -18,8 +18,9 @@ use super::presets::{ArgumentInputs, CliPreset, OutputFormat, PRESETS, ServerPas
 use super::sandbox::{Confinement, Sandbox};
 use super::tool_grants::ToolGrants;
 use super::{environment, oneshot};
+use crate::block;
 use crate::block::{Block, nearest, quoted_list};
-use crate::{block, regular_file};
+use quorate_kernel::files;
 
 const KEYS: &[&str] = &[
     "command",
@@ -474,13 +475,12 @@ impl Cli {
                 quoted_list(&preset_names())
             ))
         };
-        let text =
-            regular_file::read_text(&path, MAX_MANIFEST_BYTES).map_err(|error| match error.kind() {
-                std::io::ErrorKind::FileTooLarge => {
-                    refuse(format!("is larger than {} MiB", MAX_MANIFEST_BYTES >> 20))
-                }
-                _ => refuse(format!("cannot be read: {error}")),
-            })?;
+        let text = files::read_text(&path, MAX_MANIFEST_BYTES).map_err(|error| match error.kind() {
+            std::io::ErrorKind::FileTooLarge => {
+                refuse(format!("is larger than {} MiB", MAX_MANIFEST_BYTES >> 20))
+            }
+            _ => refuse(format!("cannot be read: {error}")),
+        })?;
         let yaml = frontmatter::split(&text)
             .map_err(|problem| refuse(format!("is not a manifest: {}", problem.message)))?;
         let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);

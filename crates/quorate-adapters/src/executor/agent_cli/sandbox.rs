@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 use super::environment;
-use crate::regular_file::{Resolver, real_path};
+use quorate_kernel::files::{Resolver, real_path};
 
 /// The files of a ledger, which members may not change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

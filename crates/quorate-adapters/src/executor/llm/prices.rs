@@ -14,7 +14,7 @@ use quorate_protocol::Json;
 use serde::Deserialize;
 
 use crate::block::Block;
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// The largest file of prices, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -51,7 +51,7 @@ fn read(file: &Path) -> Result<PriceTable, ConfigError> {
     let refused = |why: String| {
         ConfigError::for_block(format!("`budget.prices`: {}: {why}", file.display())).with_help(HELP)
     };
-    let text = regular_file::read_text(file, MAX_FILE_BYTES).map_err(|error| refused(error.to_string()))?;
+    let text = files::read_text(file, MAX_FILE_BYTES).map_err(|error| refused(error.to_string()))?;
     let table: PriceTable = toml::from_str(&text).map_err(|error| refused(error.message().to_owned()))?;
     match table.date.len() == 10 && table.date.parse::<Date>().is_ok() {
         true => Ok(table),

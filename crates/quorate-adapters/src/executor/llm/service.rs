@@ -17,7 +17,7 @@ use super::wire::Auth;
 use crate::block::{Block, variable_name};
 use crate::executor::agent_cli::command::Program;
 use crate::http::{self, Redirects};
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// Headers that the program sets, or that would change what a request means.
 const RESERVED_HEADERS: &[&str] = &[
@@ -314,7 +314,7 @@ impl Source {
                 let help = format!("export {}=…", names.first().map_or("", String::as_str));
                 Err(ConfigError::for_key("key", message).with_help(help))
             }
-            Source::File(path) => regular_file::open(path).map(drop).map_err(|error| {
+            Source::File(path) => files::open(path).map(drop).map_err(|error| {
                 ConfigError::for_key("key", format!("cannot read the key from {}: {error}", path.display()))
             }),
             Source::Variables(_) | Source::Command(_) => Ok(()),
@@ -330,7 +330,7 @@ impl Source {
                 })?)
             }
             Source::File(path) => {
-                let text = regular_file::read_text(path, MAX_BYTES as u64).map_err(|error| {
+                let text = files::read_text(path, MAX_BYTES as u64).map_err(|error| {
                     Failure::never(format!("cannot read the key from {}: {error}", path.display()))
                 })?;
                 Zeroizing::new(text)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::ports::substrate::SubstrateError;
 use quorate_protocol::Name;
 
-use crate::regular_file::{self, FileStamp};
+use quorate_kernel::files::{self, FileStamp};
 
 #[cfg(unix)]
 pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
@@ -53,7 +53,7 @@ pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result
 
 /// Opens a file, or a folder, for reading.
 pub(super) fn open_read(path: &Path) -> io::Result<File> {
-    regular_file::open(path)
+    files::open(path)
 }
 
 /// Opens a file for appending and reading; creates it, and its folder, if missing.
@@ -62,7 +62,7 @@ pub(super) fn open_append(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    regular_file::open_with(OpenOptions::new().read(true).append(true).create(true), path)
+    files::open_with(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
 /// Makes the entries of a path's folder durable.
@@ -137,7 +137,7 @@ impl Lock {
 
     fn lock_file(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
-            regular_file::reject_symlink(&self.path)?;
+            files::reject_symlink(&self.path)?;
             self.file = Some(open_append(&self.path)?);
         }
         self.file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())

@@ -12,7 +12,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::{disk, index};
-use crate::regular_file;
+use quorate_kernel::files;
 
 const MAGIC: [u8; 16] = *b"quorate.idx\0\x02\0\0\0";
 const RECORD_BYTES: u64 = 40;
@@ -97,7 +97,7 @@ pub(super) struct Index {
 impl Index {
     /// The index at a path, and its number of records; `None` if it is missing or unreadable.
     pub(super) fn open(path: &Path) -> Option<(Self, u64)> {
-        let file = regular_file::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
+        let file = files::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
         let mut magic = [0; MAGIC.len()];
         let read = disk::fill_at(&file, &mut magic, 0).ok()?;
         let count = (file.metadata().ok()?.len().saturating_sub(MAGIC.len() as u64)) / RECORD_BYTES;

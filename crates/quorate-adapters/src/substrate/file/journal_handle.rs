@@ -20,7 +20,7 @@ use super::disk::{Acquisition, JournalError, Lock};
 use super::format::{Body, Entry, Header, ParseError, TailRepair};
 use super::index::{Filter, Index, Record};
 use super::{disk, format, index};
-use crate::regular_file::FileStamp;
+use quorate_kernel::files::FileStamp;
 
 /// A longer stretch is scanned by a thread of its own, in bytes.
 const LARGE_GROWTH_BYTES: u64 = 256 * 1024;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate_adapters::Resolver;
+use quorate_kernel::files::Resolver;
 use quorate_manifest::check::is_candidate;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::doctype::Doctype;
