@@ -1,32 +1,21 @@
-//! Redaction: secrets are replaced before a text is recorded, shown or passed on (X10). This file owns the redactor and the secrets
-//! known by value; `redact/shape.rs` recognizes tokens by their issuers' documented shape, `redact/context.rs` and
-//! `redact/assignment.rs` recognize others by their context. Configured patterns add more.
-//!
-//! One automaton finds the anchors of all kinds in one pass. At each anchor its kind reads a bounded number of bytes, so that the time is
-//! proportional to the length of the text.
-
-mod assignment;
-mod context;
-mod plausibility;
-mod shape;
+//! Redaction: secrets are replaced before a text is recorded, shown or passed on (X10). This file applies it to texts, documents and
+//! members' outputs, and knows the secrets that are configured: values and patterns. `quorate_text::secrets` finds all others.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{Engine as _, alphabet};
-use quorate_diagnostics::invisible::is_invisible;
 use quorate_protocol::Json;
+use quorate_text::secrets;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, json};
 
 use crate::answer;
-use shape::Shape;
 
-pub use plausibility::{is_worth_redacting, names_a_secret};
+pub use secrets::{VERSION, is_worth_redacting, names_a_secret};
 
 /// The replacement of a secret.
 pub const REDACTED: &str = "[REDACTED]";
@@ -128,10 +117,11 @@ impl Redactor {
                 clean = replace_spans(&clean, &found);
             }
         }
-        if self.builtin
-            && let Some((without, found)) = redact(&clean)
-        {
-            (clean, count) = (without, count + found);
+        if self.builtin {
+            let found = secrets::find(&clean);
+            if !found.is_empty() {
+                (clean, count) = (replace_spans(&clean, &found), count + found.len());
+            }
         }
         (clean, count)
     }
@@ -224,7 +214,7 @@ impl Redactor {
         match value {
             Json::String(text) => {
                 let (clean, count) = self.redact(&text);
-                let is_secret = count == 0 && self.builtin && is_value_of(key, &text);
+                let is_secret = count == 0 && self.builtin && secrets::is_value_of(key, &text);
                 if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
             }
             Json::Array(all) => {
@@ -265,80 +255,6 @@ fn replace_spans(text: &str, spans: &[Range<usize>]) -> String {
     }
     clean.push_str(&text[at..]);
     clean
-}
-
-/// A kind of secrets.
-struct Kind {
-    name: &'static str,
-    detector: Detector,
-}
-
-/// How a kind is recognized.
-enum Detector {
-    Shape(Shape),
-    /// By context: the texts that lead to it, in any case, and the function that finds it from there.
-    Place(&'static [&'static str], Detect),
-}
-
-/// Finds the secret that an anchor leads to. It reads a bounded number of bytes, or none that it has read for an anchor
-/// before, unless it finds one.
-type Detect = fn(&str, Range<usize>) -> Option<Range<usize>>;
-
-impl Kind {
-    fn anchors(&self) -> &[&'static str] {
-        match &self.detector {
-            Detector::Shape(shape) => std::slice::from_ref(&shape.anchor),
-            Detector::Place(anchors, _) => anchors,
-        }
-    }
-
-    fn find(&self, text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-        match &self.detector {
-            Detector::Shape(shape) => shape.find(text, anchor),
-            Detector::Place(_, find) => find(text, anchor),
-        }
-    }
-}
-
-struct Folded {
-    text: String,
-    /// Where the two texts shift against each other: places in the folded text, and in the source.
-    shifts: Vec<(usize, usize)>,
-}
-
-/// `None` where the text is as it looks.
-fn fold(text: &str) -> Option<Folded> {
-    if text.is_ascii() && !text.chars().any(is_invisible) {
-        return None;
-    }
-    let mut folded = Folded { text: String::new(), shifts: vec![(0, 0)] };
-    let mut kept = 0;
-    for (at, c) in text.char_indices() {
-        let plain = match c {
-            c if is_invisible(c) => None,
-            '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => Some(' '),
-            '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0),
-            _ => continue,
-        };
-        folded.text.push_str(&text[kept..at]);
-        folded.shifts.push((folded.text.len(), at));
-        folded.text.extend(plain);
-        kept = at + c.len_utf8();
-        folded.shifts.push((folded.text.len(), kept));
-    }
-    folded.text.push_str(&text[kept..]);
-    (kept > 0).then_some(folded)
-}
-
-impl Folded {
-    /// A place of the folded text in the source.
-    fn source(&self, span: &Range<usize>) -> Range<usize> {
-        let place = |at: usize| {
-            let (folded, source) = self.shifts[self.shifts.partition_point(|(folded, _)| *folded <= at) - 1];
-            source + at - folded
-        };
-        place(span.start)..place(span.end)
-    }
 }
 
 /// The shortest text that is looked for.
@@ -402,108 +318,6 @@ fn base64_core(engine: &GeneralPurpose, value: &str, offset: usize) -> String {
     // Six bits a character: the first ones, and the last one, may have bits of what stands around.
     let (first, last) = ((offset * 8).div_ceil(6), bytes.len() * 8 / 6);
     text[first..last].to_owned()
-}
-
-/// What changes when other texts would be taken for secrets. It is in the fingerprint of a run.
-pub const VERSION: u32 = 4;
-
-/// The shortest text in which there can be a secret of any kind.
-const MIN_TEXT_BYTES: usize = 10;
-
-fn all() -> impl Iterator<Item = &'static Kind> {
-    context::KINDS.iter().chain(context::COMMAND_KINDS).chain(shape::KINDS).chain(shape::SERVICE_KINDS)
-}
-
-/// The names of all kinds.
-pub fn kinds() -> impl Iterator<Item = &'static str> {
-    all().map(|kind| kind.name)
-}
-
-/// The texts that lead to secrets of any kind.
-#[cfg(test)]
-fn anchors() -> impl Iterator<Item = &'static str> {
-    all().flat_map(Kind::anchors).copied()
-}
-
-/// The text without secrets, and how many there were; `None` where it has none.
-fn redact(text: &str) -> Option<(String, usize)> {
-    // Compiled once in a process, on first use.
-    static COMPILED: OnceLock<Option<Compiled>> = OnceLock::new();
-    if text.len() < MIN_TEXT_BYTES {
-        return None;
-    }
-    let spans = match COMPILED.get_or_init(|| Compiled::new().ok()) {
-        Some(compiled) => match fold(text) {
-            Some(folded) => compiled.spans(&folded.text).iter().map(|span| folded.source(span)).collect(),
-            None => compiled.spans(text),
-        },
-        // A test sees to it that they compile. Were it otherwise, nothing of the text would be safe to show.
-        None => std::iter::once(0..text.len()).collect(),
-    };
-    (!spans.is_empty()).then(|| (replace_spans(text, &spans), spans.len()))
-}
-
-struct Compiled {
-    anchors: AhoCorasick,
-    /// The kind of each anchor, with its number.
-    kinds: Vec<(usize, &'static Kind)>,
-}
-
-impl Compiled {
-    fn new() -> Result<Self, BuildError> {
-        let mut builder = AhoCorasick::builder();
-        builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::ContiguousNFA));
-        let anchors_of =
-            |(number, kind): (usize, &'static Kind)| kind.anchors().iter().map(move |_| (number, kind));
-        Ok(Compiled {
-            anchors: builder.build(all().flat_map(Kind::anchors))?,
-            kinds: all().enumerate().flat_map(anchors_of).collect(),
-        })
-    }
-
-    /// Where secrets stand, in order and apart.
-    fn spans(&self, text: &str) -> Vec<Range<usize>> {
-        let mut spans: Vec<Range<usize>> = context::spans(text);
-        // Where the last secret of each kind ends.
-        let mut ends: Vec<usize> = Vec::new();
-        for anchor in self.anchors.find_overlapping_iter(text) {
-            let (number, kind) = self.kinds[anchor.pattern().as_usize()];
-            if ends.get(number).is_some_and(|end| anchor.start() < *end) {
-                continue;
-            }
-            if let Some(span) = kind.find(text, anchor.range()) {
-                if ends.len() <= number {
-                    ends.resize(number + 1, 0);
-                }
-                ends[number] = span.end;
-                spans.push(span);
-            }
-        }
-        merge_spans(spans)
-    }
-}
-
-/// Spans in order; those that touch become one.
-fn merge_spans(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    spans.sort_unstable_by_key(|span| span.start);
-    let mut disjoint: Vec<Range<usize>> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match disjoint.last_mut().filter(|last| span.start <= last.end) {
-            Some(last) => last.end = last.end.max(span.end),
-            None => disjoint.push(span),
-        }
-    }
-    disjoint
-}
-
-/// Whether a string is a secret for the key that it is under, in a document.
-fn is_value_of(key: &str, value: &str) -> bool {
-    let of_one = !value.contains(char::is_whitespace) || plausibility::is_phrase(value);
-    let named = plausibility::names_a_secret(key) && of_one;
-    let is_value = || {
-        assignment::is_value_of(key, value).unwrap_or_else(|| redact(&format!("{key}=\"{value}\"")).is_some())
-    };
-    named && is_value()
 }
 
 #[cfg(test)]

@@ -1,7 +1,4 @@
-//! Texts that are secrets and texts that are not; and the cost of redaction, which is proportional to the length of a text
-//! even for texts made to be slow.
-
-use std::time::{Duration, Instant};
+//! What redaction replaces in texts, documents and outputs, and what it leaves.
 
 use super::*;
 
@@ -121,7 +118,6 @@ fn secrets_are_known_by_their_shape() {
         assert!(!clean.to_string().contains(json!(secret).to_string().trim_matches('"')), "{clean}");
         assert_eq!((count, clean.as_object().map(Map::len)), (3, Some(3)), "{clean}");
     }
-    assert!(kinds().count() >= 20);
 }
 
 #[test]
@@ -189,28 +185,6 @@ fn a_value_is_found_in_every_form() {
 }
 
 #[test]
-fn a_variable_that_holds_a_secret_is_recognized() {
-    for (name, value) in [
-        ("ANTHROPIC_API_KEY", "abcDEF123456"),
-        ("GH_TOKEN", "0f8fad5bd9cb"),
-        ("DB_PASSWORD", "hunter2Xy9"),
-        ("aws_secret_access_key", "wJalrXUtnFEMI/K7MDENG"),
-        ("VAULT_CREDENTIALS", "ada:hunter2Xy9"),
-    ] {
-        assert!(names_a_secret(name) && is_worth_redacting(value, true), "{name}");
-    }
-    for value in ["/etc/ssh/id_ed25519", "production", "12345678", "short1", "password", "true or false"] {
-        assert!(!is_worth_redacting(value, true), "{value}");
-    }
-    assert!(
-        !is_worth_redacting("https://x.example/v1", false)
-            && is_worth_redacting("q7Rz2Xk9Vb4Tn6", false)
-            && !is_worth_redacting("keep-everything", false)
-    );
-    assert!(!names_a_secret("PATH") && !names_a_secret("HOME") && !names_a_secret("PWDS"));
-}
-
-#[test]
 fn a_list_and_a_pair_of_a_document_are_under_their_name() {
     let document = json!({"password": ["hunter2Xy9", "b4ttery"], "env": [{"name": "DB_PASSWORD", "value": "hunter2Xy9"},
         {"name": "REGION", "value": "hunter2Xy9"}]});
@@ -219,108 +193,12 @@ fn a_list_and_a_pair_of_a_document_are_under_their_name() {
     assert_eq!(builtin().redact_json(document), (clean, 3));
 }
 
-/// The length of a long adversarial draft.
-const LENGTH: usize = 100_000;
-/// A text of this length takes milliseconds, and took ten seconds and more where a kind was looked for again from each beginning. The
-/// limit leaves room for a busy machine.
-const MAX_DURATION: Duration = Duration::from_secs(5);
-
-#[expect(clippy::disallowed_methods, reason = "it is about time")]
-fn takes(redactor: &Redactor, text: &str) -> Duration {
-    let started = Instant::now();
-    let (clean, _) = redactor.redact(text);
-    assert!(!clean.is_empty());
-    started.elapsed()
-}
-
-fn full_of(unit: &str) -> String {
-    unit.repeat(LENGTH / unit.len())
-}
-
-#[track_caller]
-fn is_cheap(units: impl Iterator<Item = String>) {
-    let redactor = Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() })
-        .expect("no pattern to compile");
-    for unit in units {
-        let took = takes(&redactor, &full_of(&unit));
-        assert!(took < MAX_DURATION, "{unit:?} takes {took:?}");
-    }
-}
-
 #[test]
-fn a_text_full_of_beginnings_is_cheap_for_every_kind() {
-    // X10
-    assert!(anchors().count() > 150);
-    is_cheap(anchors().map(|anchor| format!("-{anchor}")));
-}
-
-#[test]
-fn a_text_full_of_assignments_is_cheap() {
-    let names = || assignment::ANCHORS.iter();
-    is_cheap(names().flat_map(|name| [format!("={name}"), format!("{name}: "), format!("a_{name}=\"")]));
-    is_cheap(names().map(|name| format!("<{name}>a1B2c3D4")));
-}
-
-#[test]
-fn what_was_slow_is_cheap() {
-    let texts = [
-        "-AIza",
-        "authorization=",
-        "password='",
-        "Authorization: Bearer ",
-        "://a:",
-        "-----BEGIN RSA PRIVATE KEY-----\n",
-    ];
-    is_cheap(texts.into_iter().map(str::to_owned));
-    let texts = [
-        "-----END RSA PRIVATE KEY-----",
-        "MIIa1B2c3D4e5F6g7H8\n",
-        "eyJ",
-        "-eyJ",
-        ".eyJ",
-        "a.eyJ-",
-        " -u a:",
-        "cookie: a=b; ",
-    ];
-    is_cheap(texts.into_iter().map(str::to_owned));
-}
-
-#[test]
-fn what_stands_beside_and_below_a_name_is_cheap() {
-    let texts = [
-        "passwords:\n  - a1B2c3D4\n",
-        "api_keys: [\"",
-        "password:\n  ",
-        "{\"name\": \"password\", \"value\": \"",
-        "variable \"password\" { ",
-        " -b a=b; curl",
-        "mysql -pa1 ",
-        ":5432:a:b:",
-        "cookies={\"a\":",
-        "jdbc:oracle:thin:a/",
-        "password: \"aaa bbb ccc",
-    ];
-    is_cheap(texts.into_iter().map(str::to_owned));
-}
-
-#[test]
-fn a_mixture_of_beginnings_is_cheap() {
-    let all: Vec<&str> = anchors().collect();
-    is_cheap(["", "-", "=", "\n", " a1B2"].into_iter().map(|between| all.join(between)));
-    // One long run of what continues in every kind.
-    is_cheap(["a1B2c3D4", "0a1b", "aB", "="].into_iter().map(str::to_owned));
-}
-
-#[test]
-fn a_document_full_of_secret_keys_is_cheap() {
-    let redactor =
-        Redactor::from_secrets(&Secrets { patterns: vec!["sk-[0-9]+".into()], ..Secrets::default() })
-            .expect("a pattern");
-    let document: Map<String, Json> = (0..20_000).map(|at| (format!("sk-{at}"), json!(at))).collect();
-    let started = tokio::time::Instant::now();
+fn secrets_that_are_keys_stay_apart() {
+    let redactor = Redactor::new(&["sk-[0-9]+".into()]).expect("a pattern");
+    let document: Map<String, Json> = (0..2_000).map(|at| (format!("sk-{at}"), json!(at))).collect();
     let (clean, count) = redactor.redact_json(Json::Object(document));
-    assert_eq!((clean.as_object().map(Map::len), count), (Some(20_000), 20_000));
-    assert!(started.elapsed() < MAX_DURATION);
+    assert_eq!((clean.as_object().map(Map::len), count), (Some(2_000), 2_000));
 }
 
 #[test]

@@ -1,3 +1,2 @@
 //! The tests of this crate from outside, in one binary: a module for what is tested.
 
-mod redaction;
