@@ -237,15 +237,20 @@ async fn dispatch(arguments: Arguments) -> Exit {
         ) => environment::from_process(),
         (false, _) => terminal::asking(environment::from_process()),
     };
-    let quorate = match builder.build_unread() {
+    let quorate = match builder.build_unvalidated() {
         Ok(quorate) => quorate,
         Err(error) => return exit::bug(&error),
     };
-    let terminal = Terminal::from_process(quorate.clone(), quiet, verbose);
+    // The files of a pull request must not weaken the redaction of what is printed.
+    let shown = match &command {
+        Command::Github(_) => quorate.with_built_in_redaction(),
+        _ => quorate.clone(),
+    };
+    let terminal = Terminal::from_process(shown.clone(), quiet, verbose);
     // A swarm prints its own steps before it needs a log.
     let verbosity = verbose - u8::from(verbose > 0 && matches!(command, Command::Run(_)));
     let colours = terminal.stderr.colour == Colour::On;
-    let logging = match Logging::start(verbosity, colours, quorate.clone()) {
+    let logging = match Logging::start(verbosity, colours, shown) {
         Ok(logging) => logging,
         Err(why) => {
             let error = Error::new(quorate::ErrorKind::InvalidRequest, codes::USAGE, Body::new(why));

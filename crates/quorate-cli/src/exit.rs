@@ -143,7 +143,7 @@ pub(super) fn feature_missing(feature: &str) -> Error {
 /// Prints an error of the command line, or the requested help.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
-    let redacted = environment::from_process().build_unread().map(|quorate| quorate.redact_text(&text));
+    let redacted = environment::from_process().build_unvalidated().map(|quorate| quorate.redact_text(&text));
     let redacted = redacted.unwrap_or_default();
     let redacted = terminal::status_text(&redacted);
     // The text quotes the command line. If standard error is closed, there is nothing left to do.

@@ -177,17 +177,20 @@ impl Redactor {
 
     /// A value without secrets in any of its strings, keys included.
     pub fn redact_json(&self, value: Json) -> (Json, usize) {
-        if self.is_empty() {
-            return (value, 0);
-        }
+        if self.is_empty() { (value, 0) } else { self.redact_value_of("", value) }
+    }
+
+    /// What is under a key, which may give away what its strings are.
+    fn redact_value_of(&self, key: &str, value: Json) -> (Json, usize) {
         match value {
             Json::String(text) => {
                 let (clean, count) = self.redact(&text);
-                (Json::String(clean), count)
+                let is_secret = count == 0 && self.builtin && secrets::is_value_of(key, &text);
+                if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
             }
             Json::Array(all) => {
                 let (all, counts): (Vec<_>, Vec<_>) =
-                    all.into_iter().map(|value| self.redact_json(value)).unzip();
+                    all.into_iter().map(|value| self.redact_value_of(key, value)).unzip();
                 (Json::Array(all), counts.into_iter().sum())
             }
             Json::Object(all) => {
@@ -206,23 +209,6 @@ impl Redactor {
                 (Json::Object(clean), count)
             }
             other => (other, 0),
-        }
-    }
-
-    /// What is under a key, which may give away what its strings are.
-    fn redact_value_of(&self, key: &str, value: Json) -> (Json, usize) {
-        match value {
-            Json::String(text) => {
-                let (clean, count) = self.redact(&text);
-                let is_secret = count == 0 && self.builtin && secrets::is_value_of(key, &text);
-                if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
-            }
-            Json::Array(all) => {
-                let (all, counts): (Vec<_>, Vec<_>) =
-                    all.into_iter().map(|value| self.redact_value_of(key, value)).unzip();
-                (Json::Array(all), counts.into_iter().sum())
-            }
-            value => self.redact_json(value),
         }
     }
 }

@@ -27,7 +27,7 @@ const MIN_TEXT_BYTES: usize = 10;
 
 /// Finds the keywords of shapes and, behind those, the words that are a part of secrets' names.
 static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let keywords = SHAPES.iter().flat_map(|shape| &shape.keywords).map(String::as_str);
+    let keywords = SHAPES.iter().flat_map(|shape| &shape.keywords).copied();
     let mut builder = AhoCorasick::builder();
     builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::ContiguousNFA));
     builder.build(keywords.chain(assignment::WORDS)).expect("the table is small")
@@ -53,12 +53,10 @@ pub fn find(text: &str) -> Vec<Range<usize>> {
 
 /// Whether a text that is the value of a key, in a document, is a secret because of its key.
 pub fn is_value_of(key: &str, value: &str) -> bool {
+    let is_named = names_a_secret(key) || key.eq_ignore_ascii_case("auth");
     let is_one = !value.contains(char::is_whitespace) || plausible::is_phrase(value);
-    is_one && key.len() <= MAX_KEY_BYTES && !find(&format!("{key}: \"{value}\"")).is_empty()
+    is_named && is_one && !find(&format!("{key}: \"{value}\"")).is_empty()
 }
-
-/// The length of the longest key that may promise a secret.
-const MAX_KEY_BYTES: usize = 64;
 
 /// Whether the name of a variable promises a secret.
 pub fn names_a_secret(name: &str) -> bool {
@@ -214,7 +212,7 @@ mod tests {
         ] {
             is_linear(part);
         }
-        let all: Vec<&str> = SHAPES.iter().flat_map(|shape| &shape.keywords).map(String::as_str).collect();
+        let all: Vec<&str> = SHAPES.iter().flat_map(|shape| &shape.keywords).copied().collect();
         for between in ["", "-", "=", "\n", " a1B2"] {
             is_linear(&all.join(between));
         }

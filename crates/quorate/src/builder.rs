@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use super::error::Error;
 use super::service::confined::Root;
 use super::service::environment::{Environment, NatsServers};
+use super::service::redaction::built_in_redactor;
 use super::service::registries::Registries;
 use super::service::session::LedgerSession;
 use super::service::trust::requests::Consent;
@@ -80,7 +81,7 @@ impl Quorate {
     pub fn with_paths(&self, council: Option<PathBuf>, ledger: Option<PathBuf>) -> Quorate {
         let PathOverrides { config, ledger: present } = self.places.clone();
         let places = PathOverrides { config: council.or(config), ledger: ledger.or(present) };
-        Quorate { places, held: None, ..self.clone() }
+        Quorate { places, held: None, ..self.clone() }.with_its_redaction()
     }
 
     /// The root of the workspace that contains this directory: the outermost directory with a `quorate.toml`, else the
@@ -94,7 +95,26 @@ impl Quorate {
     pub fn in_directory(&self, directory: impl AsRef<Path>) -> Quorate {
         let directory = disk::absolute(&self.environment.directory, directory.as_ref());
         let environment = Environment { directory, ..self.environment.clone() };
-        Quorate { environment, held: None, ..self.clone() }
+        Quorate { environment, held: None, ..self.clone() }.with_its_redaction()
+    }
+
+    /// The same workspace, whose files cannot change the redaction of texts for display: they may be a stranger's.
+    #[must_use]
+    pub fn with_built_in_redaction(&self) -> Quorate {
+        let redactor = built_in_redactor(&self.environment.variables);
+        Quorate { environment: Environment { redactor, ..self.environment.clone() }, ..self.clone() }
+    }
+
+    /// The workspace with the redaction of its configuration; with the built-in one, if that is refused.
+    fn with_its_redaction(self) -> Quorate {
+        let built_in = self.with_built_in_redaction();
+        self.with_read_redaction().unwrap_or(built_in)
+    }
+
+    fn with_read_redaction(mut self) -> Result<Quorate, Error> {
+        let workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
+        self.environment.redactor = workspace.redaction.redactor.without_patterns();
+        Ok(self)
     }
 
     /// Confines all paths that callers name to this directory, for a server whose clients name them. A path that leads
@@ -150,12 +170,12 @@ impl Quorate {
 
     /// Replaces the secrets of this workspace in a text for display.
     pub fn redact_text(&self, text: &str) -> String {
-        self.environment.redactor.redact_text(text)
+        self.environment.redactor.redact(text).0
     }
 
     /// Replaces the secrets of this workspace in a value for display.
     pub fn redact_json(&self, value: Value) -> Value {
-        self.environment.redactor.redact_json(value)
+        self.environment.redactor.redact_json(value).0
     }
 
     /// The time of the workspace's clock, in milliseconds since the Unix epoch.
@@ -401,16 +421,19 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<Quorate, Error> {
-        let quorate = self.build_unread()?;
-        workspace::load(&quorate.environment, &quorate.places, &quorate.environment.directory)?;
-        Ok(quorate)
+        self.assemble()?.with_read_redaction()
     }
 
-    /// Builds the workspace and reads no file: each call reads the configuration that it needs, and validates it.
+    /// Builds the workspace, and leaves the validation of its configuration to each call. Texts for display are redacted as the
+    /// configuration says; if it is invalid, by the built-in rules.
     ///
     /// # Errors
     /// If no workspace was named, or a kind was registered twice, or a ledger in memory cannot be created.
-    pub fn build_unread(self) -> Result<Quorate, Error> {
+    pub fn build_unvalidated(self) -> Result<Quorate, Error> {
+        Ok(self.assemble()?.with_its_redaction())
+    }
+
+    fn assemble(self) -> Result<Quorate, Error> {
         let directory = self
             .workspace
             .ok_or_else(|| Error::invalid_request("no workspace was named: `Builder::workspace`"))?;
@@ -455,4 +478,35 @@ fn absolute(directory: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(directory).map_err(|error| {
         Error::invalid_request(format!("cannot open the workspace `{}`: {error}", directory.display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace with this `quorate.toml`, and a program that has a secret variable.
+    fn workspace(settings: &str, secret: &str) -> (TempDir, Quorate) {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("quorate.toml"), settings).expect("a file");
+        let variables = [("SHOP_TOKEN".to_owned(), secret.to_owned())];
+        let quorate = Quorate::builder().workspace(dir.path()).variables(variables).build().expect("valid");
+        (dir, quorate)
+    }
+
+    #[test]
+    fn two_workspaces_share_neither_secrets_nor_settings() {
+        // X10
+        let (_first, first) = workspace("", "q7Rz2Xk9Vb4Tn6Ww");
+        let (second_dir, second) = workspace("[redact]\nbuiltin = false\n", "m3Lp8Yd5Hc1Js0Gf");
+        let text = "q7Rz2Xk9Vb4Tn6Ww, m3Lp8Yd5Hc1Js0Gf, password=hunter2Xy9";
+        let of_first = "[REDACTED], m3Lp8Yd5Hc1Js0Gf, password=[REDACTED]";
+        assert_eq!(first.redact_text(text), of_first);
+        assert_eq!(second.redact_text(text), "q7Rz2Xk9Vb4Tn6Ww, [REDACTED], password=hunter2Xy9");
+        // Another use reads the second configuration again, and the first keeps its own.
+        second.choices().expect("valid");
+        assert_eq!(first.redact_text(text), of_first);
+        let moved = first.in_directory(second_dir.path());
+        assert_eq!(moved.redact_text(text), "[REDACTED], m3Lp8Yd5Hc1Js0Gf, password=hunter2Xy9");
+        assert_eq!(moved.with_built_in_redaction().redact_text(text), of_first);
+    }
 }

@@ -14,6 +14,7 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::Spent;
+use quorate_kernel::redact::Redactor;
 use quorate_manifest::money::Money;
 use quorate_protocol::Name;
 use serde_json::{Value, json};
@@ -27,7 +28,6 @@ use super::review::REVIEWS;
 use super::service::artifact::{self, Artifact};
 use super::service::disk;
 use super::service::environment::Environment;
-use super::service::redaction::CurrentRedactor;
 use super::service::report::{Review, verdict_exit_code};
 use super::service::review::{self, ReviewOutcome, ReviewRequest, severity};
 use super::service::session::LedgerSession;
@@ -123,7 +123,7 @@ impl ChangedTexts {
 
     /// A table of all texts and then each review, folded, as Markdown. The reviews that exceed `most` characters are left
     /// out. `about` is the line below the heading.
-    fn digest(&self, redactor: &CurrentRedactor, about: impl Into<Text>, most: usize) -> String {
+    fn digest(&self, redactor: &Redactor, about: impl Into<Text>, most: usize) -> String {
         let heading = match &self.texts[..] {
             [] => Text::from("no text to review"),
             [only] => {
@@ -226,10 +226,10 @@ impl ChangedText {
     }
 
     /// Recorded reasons are redacted; those of errors are redacted here.
-    fn why(&self, redactor: &CurrentRedactor) -> String {
+    fn why(&self, redactor: &Redactor) -> String {
         match &self.result {
             Ok(review) => review.because.clone(),
-            Err(error) => redactor.redact_text(&error.first_message()),
+            Err(error) => redactor.redact(&error.first_message()).0,
         }
     }
 }
@@ -258,7 +258,7 @@ impl Quorate {
     /// ```
     pub fn github(&self, request: GithubRequest) -> Run<Outcome<GithubOutcome>> {
         // A runner's ledger is gone when a person reads the verdicts.
-        let outer = Environment { keeps_ledgers: false, ..self.environment.clone() };
+        let outer = Environment { keeps_ledgers: false, ..self.with_built_in_redaction().environment };
         let places = self.places.clone();
         Run::new(move |observer, interruption| async move {
             let GithubRequest { patterns, review, target } = request;
@@ -301,7 +301,7 @@ impl Change {
     fn new(path: &str, bytes: Option<Vec<u8>>, environment: &Environment) -> Change {
         // Only the name is redacted, not the composed message: a marker that begins in one part and ends in another would
         // remove everything between them. Recorded answers are redacted already.
-        let name = environment.redactor.redact_text(path);
+        let name = environment.redactor.redact(path).0;
         // Git checks out no path that leads out of the repository.
         let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
         let artifact = match bytes.filter(|_| is_inside) {
@@ -350,7 +350,7 @@ impl Task {
             Ok(Some(texts)) => texts,
             Ok(None) => return Ok(GithubOutcome::Interrupted),
             Err(error) => {
-                let why = self.outer.redactor.redact_text(&error.first_message());
+                let why = self.outer.redactor.redact(&error.first_message()).0;
                 summarize(&self.outer, &not_reviewed("", &why))?;
                 return Err(error);
             }
@@ -587,7 +587,7 @@ fn save(
     };
     let reviews: Vec<Value> = texts.iter().map(review).collect();
     let all = json!({"schema": REVIEWS, "exit": exit, "reviews": reviews});
-    let text = environment.redactor.redact_text(&format!("{all:#}\n"));
+    let text = environment.redactor.redact(&format!("{all:#}\n")).0;
     write(environment, dir, "reviews.json", text.as_bytes())
 }
 
@@ -627,7 +627,7 @@ mod tests {
     fn digest(texts: Vec<(&str, Result<Review, Error>)>) -> String {
         let text = |(path, result): (&str, _)| ChangedText { path: path.to_owned(), result, unkept: None };
         let texts = texts.into_iter().map(text).collect();
-        let redactor = CurrentRedactor::default();
+        let redactor = Environment::new(".").redactor;
         ChangedTexts { texts, ..ChangedTexts::default() }.digest(&redactor, "Commit 12.", 60_000)
     }
 

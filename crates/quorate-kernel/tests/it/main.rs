@@ -1,2 +1,1 @@
 //! The tests of this crate from outside, in one binary: a module for what is tested.
-

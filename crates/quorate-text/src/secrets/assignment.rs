@@ -14,12 +14,9 @@ use super::shapes;
 pub(super) const WORDS: [&str; 10] =
     ["pass", "pwd", "secret", "token", "credential", "key", "_pat", "-pat", "bindpw", "psk"];
 /// A part of a name that ends so promises a password.
-const PASSWORDS: [&str; 9] =
-    ["password", "passwords", "passwd", "passphrase", "passcode", "passwort", "pwd", "bindpw", "requirepass"];
-/// A part of a name that is one of these promises a password.
-const SHORT_PASSWORDS: [&str; 2] = ["pass", "psk"];
+const PASSWORDS: &str = "password passwords passwd passphrase passcode passwort pwd bindpw requirepass";
 /// A part of a name that ends so promises a token.
-const TOKENS: [&str; 6] = ["secret", "secrets", "token", "tokens", "credential", "credentials"];
+const TOKENS: &str = "secret secrets token tokens credential credentials";
 /// Right before the word `key`, these make it a secret one.
 static KEY_PREFIXES: LazyLock<Vec<&str>> =
     LazyLock::new(|| text::section(include_str!("words.txt"), "key prefixes").collect());
@@ -117,7 +114,8 @@ fn promise_of(name: &str) -> Option<Promise> {
     let parts: Vec<String> = parts(name).map(str::to_ascii_lowercase).collect();
     let promise = |at: usize| {
         let part = &*parts[at];
-        if PASSWORDS.iter().any(|end| part.ends_with(end)) || SHORT_PASSWORDS.contains(&part) {
+        let ends = |part: &str, words: &str| words.split(' ').any(|end| part.ends_with(end));
+        if ends(part, PASSWORDS) || matches!(part, "pass" | "psk") {
             return Some((at, Promise::Password));
         }
         let key = || {
@@ -126,7 +124,7 @@ fn promise_of(name: &str) -> Option<Promise> {
             let is_environment = at + 1 == parts.len() && name.contains('_') && is_capital(name);
             (is_environment || KEY_PREFIXES.iter().any(|prefix| before.ends_with(prefix))).then_some(())
         };
-        let is_token = TOKENS.iter().any(|end| part.ends_with(end)) || part == "pat" || key().is_some();
+        let is_token = ends(part, TOKENS) || part == "pat" || key().is_some();
         is_token.then_some((at, Promise::Token))
     };
     let (at, promise) = (0..parts.len()).rev().find_map(promise)?;

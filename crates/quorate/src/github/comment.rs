@@ -106,7 +106,7 @@ impl Task {
                 return Ok(GithubOutcome::NotReviewed(format!("not reviewed: {why}")));
             }
             Err(error) => {
-                thread.withdraw(&self.outer.redactor.redact_text(&error.first_message())).await?;
+                thread.withdraw(&self.outer.redactor.redact(&error.first_message()).0).await?;
                 return Err(error);
             }
         };

@@ -12,6 +12,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{self, PlaybookEvent, Record};
 use quorate_kernel::record::PlaybookEventData;
+use quorate_kernel::redact::Redactor;
 use quorate_ledger::Store;
 use quorate_ledger::store::StreamPosition;
 use quorate_manifest::playbook::{FOLDER, Status};
@@ -29,7 +30,6 @@ use tokio::sync::Mutex;
 
 use super::environment::Environment;
 use super::error::Error;
-use super::redaction::CurrentRedactor;
 use crate::playbook::change::{self, ChangeEvent, PlaybookChange};
 use crate::playbook::library::{self, Catalogue, Gating, KnownOperator};
 use crate::playbook::traits::compile;
@@ -61,7 +61,7 @@ pub struct Sources {
     /// The operators, by the names that overlays use.
     operators: Arc<[String]>,
     slugs: Arc<str>,
-    redactor: CurrentRedactor,
+    redactor: Redactor,
     /// The agent's recorded prompts.
     recorded: SharedPromptHistory,
 }
@@ -71,8 +71,8 @@ impl Sources {
     /// a promotion by governance; names playbooks that contradict each other.
     pub fn new(
         environment: &Environment,
-        root: &Path,
-        scope: &Scope,
+        redactor: &Redactor,
+        (root, scope): (&Path, &Scope),
         catalogue: &Catalogue,
         base: BasePrompt,
         known: &[&KnownOperator],
@@ -132,7 +132,7 @@ impl Sources {
             scope: scope.clone(),
             operators: known.iter().map(|one| one.overlay_name(scope)).collect(),
             slugs: slugs.join(", ").into(),
-            redactor: environment.redactor.clone(),
+            redactor: redactor.clone(),
             recorded: Arc::default(),
         }
     }
@@ -163,10 +163,9 @@ impl Sources {
         // Only overlays of advice are checked against traits.
         let traits: &[Arc<Trait>] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, advice, &compile(traits), now_ms);
-        let redactor = self.redactor.redactor();
         let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
         for prompt in prompts.chain([&mut composed.woven.prompt]) {
-            *prompt = redactor.redact(prompt).0;
+            *prompt = self.redactor.redact(prompt).0;
         }
         composed
     }
@@ -203,7 +202,7 @@ impl Sources {
         for one in &composed.woven.skipped {
             let SkipReason::Locked(touch) = &one.reason else { continue };
             let words = format!("not woven for {}: {}", self.slugs, one.reason);
-            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redactor.redactor().redact(&touch.excerpt).0});
+            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redactor.redact(&touch.excerpt).0});
             events.push(ChangeEvent::new(PlaybookEvent::Skipped, &one.id, words, data));
         }
         Some((events, bodies))

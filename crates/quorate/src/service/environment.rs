@@ -14,12 +14,13 @@ use quorate_diagnostics::invisible::{first_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::{Clock, System};
 use quorate_kernel::ports::ledger::Ledger;
+use quorate_kernel::redact::Redactor;
 use quorate_ledger::store::Store;
 use tempfile::TempDir;
 
 use super::commit_events::CommitEvents;
 use super::error::{Error, ErrorKind};
-use super::redaction::{CurrentRedactor, Variables};
+use super::redaction::{Variables, built_in_redactor};
 use super::registries::Registries;
 use super::trust::requests::{Inventory, Trust};
 #[cfg(feature = "cluster")]
@@ -54,8 +55,9 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// The variables that configurations may name; secret ones are redacted.
     pub variables: Variables,
-    /// The redactor of secrets in records and messages.
-    pub redactor: CurrentRedactor,
+    /// The redactor of texts for display. It has no patterns of users: those were applied when a text was created, and could match
+    /// across the quotes of JSON.
+    pub redactor: Redactor,
     /// The receivers of records that sessions of this environment commit.
     pub commit_events: CommitEvents,
     /// The directory of a ledger in memory, which goes with its last user.
@@ -93,7 +95,7 @@ impl Environment {
             registries: Arc::new(Registries::new()),
             clock: Arc::new(System),
             variables: Variables::default(),
-            redactor: CurrentRedactor::default(),
+            redactor: built_in_redactor(&Variables::default()),
             commit_events: CommitEvents::default(),
             memory: None,
             keeps_ledgers: true,
@@ -102,10 +104,10 @@ impl Environment {
         }
     }
 
-    /// Replaces the variables.
+    /// Replaces the variables, and with them the redactor.
     #[must_use]
     pub fn with_variables(self, variables: Variables) -> Self {
-        Environment { redactor: CurrentRedactor::new(variables.clone()), variables, ..self }
+        Environment { redactor: built_in_redactor(&variables), variables, ..self }
     }
 
     /// The directory that keeps copies of checkpoints; a ledger in memory has none.

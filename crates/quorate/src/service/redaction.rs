@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::RunOpened;
@@ -154,56 +154,11 @@ fn forwarded_variables(config: &Configuration, council: &Council) -> BTreeSet<St
     executors.chain(servers).flat_map(named).collect()
 }
 
-/// The redactor of this process; each configuration replaces it when it is read.
-#[derive(Clone, Default)]
-pub struct CurrentRedactor {
-    variables: Variables,
-    set: Arc<RwLock<Option<Redactor>>>,
-}
-
-/// Shows only the built-in patterns.
-impl std::fmt::Debug for CurrentRedactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CurrentRedactor").finish_non_exhaustive()
-    }
-}
-
-impl CurrentRedactor {
-    /// Redacts the values of these variables until a configuration is read.
-    pub fn new(variables: Variables) -> Self {
-        CurrentRedactor { variables, set: Arc::default() }
-    }
-
-    /// Replaces the redactor.
-    pub fn set(&self, redactor: Redactor) {
-        *self.set.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
-    }
-
-    /// The current redactor; before a configuration is read, the built-in one.
-    pub fn redactor(&self) -> Redactor {
-        let set = self.set.read().unwrap_or_else(PoisonError::into_inner).clone();
-        set.unwrap_or_else(|| {
-            let without = Redaction::of(
-                &Configuration::default(),
-                &quorate_manifest::council::built_in_council(),
-                &self.variables,
-            );
-            let redactor = without.map(|redaction| redaction.redactor).unwrap_or_default();
-            self.set(redactor.clone());
-            redactor
-        })
-    }
-
-    /// Redacts a text for display, JSON or not. User patterns were applied when the text was created; applied to JSON,
-    /// they could match across its quotes.
-    pub fn redact_text(&self, text: &str) -> String {
-        self.redactor().without_patterns().redact(text).0
-    }
-
-    /// Redacts a value for display.
-    pub fn redact_json(&self, value: Json) -> Json {
-        self.redactor().without_patterns().redact_json(value).0
-    }
+/// The redactor where no configuration is read: built-in forms, and the values of secret variables.
+pub fn built_in_redactor(variables: &Variables) -> Redactor {
+    let redaction =
+        Redaction::of(&Configuration::default(), &quorate_manifest::council::built_in_council(), variables);
+    redaction.map(|redaction| redaction.redactor).unwrap_or_default()
 }
 
 /// Words in one line that make it prose: a phrase of eight words may be a password.

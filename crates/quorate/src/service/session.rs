@@ -103,8 +103,6 @@ impl LedgerSession {
             );
         }
         let session = LedgerSession::of(environment, own.keys, workspace, opened.store, report);
-        // Done before any other work: finding the flag replaces the process's redactor for a moment.
-        session.ledger_flag();
         if session.store.read_only_reason().is_none() {
             // The next process that writes a key removes the remaining files.
             let _ = session.keys().directory().remove_leftovers();
@@ -331,8 +329,6 @@ impl LedgerSession {
             let is_ours = |ledger: &StoreAddress| *ledger == self.workspace.ledger;
             let is_default = workspace::default_ledger(environment).is_ok_and(|ledger| is_ours(&ledger)) && {
                 let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
-                // Loading that configuration replaced the process's redaction; this restores the session's.
-                environment.redactor.set(self.workspace.redaction.redactor.clone());
                 loaded.is_ok_and(|loaded| is_ours(&loaded.ledger))
             };
             let ledger = display_ledger(environment, &self.workspace.ledger);

@@ -195,7 +195,7 @@ pub(crate) async fn load_state(
     activity: Activity,
 ) -> Result<TalkState, Error> {
     conversation::check_shared(runtime, conversation::READ_RECORDS)?;
-    let redact = |text: &str| environment.redactor.redact_text(text);
+    let redact = |text: &str| environment.redactor.redact(text).0;
     let records = runtime.last_records(RECORDS).await?;
     let settled = records.iter().filter_map(|record| record.read::<record::Turn>().ok().flatten());
     let settled: Vec<record::Turn> = settled.collect();

@@ -79,7 +79,7 @@ fn ask_person(
 ) -> Result<Permit, Error> {
     let Some(consent) = &environment.trust.consent else { return Err(untrusted(environment, needs)) };
     let lines = needs.iter().flat_map(|need| act_lines(environment, need));
-    let lines: Vec<String> = lines.map(|line| environment.redactor.redact_text(&line)).collect();
+    let lines: Vec<String> = lines.map(|line| environment.redactor.redact(&line).0).collect();
     let answer = consent.ask(&lines);
     if matches!(answer, Ok(ConsentAnswer::Always | ConsentAnswer::Once)) && file_hashes(needs) != *files {
         let body = Body::new("a file changed while its trust was being decided");

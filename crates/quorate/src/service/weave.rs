@@ -209,7 +209,9 @@ pub(crate) async fn weave(
     if let Some(body) = pending_change(environment, &root.join(scope.folder()).join(FOLDER)) {
         report.refuse(codes::PLAYBOOK_UNFINISHED, body);
     }
-    let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
+    let redactor = &workspace.redaction.redactor;
+    let place = (&*root, &scope);
+    let sources = Sources::new(environment, redactor, place, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
     let must_record = sources.candidates().iter().any(|candidate| candidate.status == Status::Shadow)
         || sources.candidates().iter().any(|candidate| !candidate.violations.is_empty())

@@ -118,7 +118,6 @@ pub(crate) fn load(
     };
     let guard = Guard::of(environment, places)?;
     let redaction = Redaction::of(config, &council, &environment.variables)?;
-    environment.redactor.set(redaction.redactor.clone());
     let registry = environment.registries.registry().clone();
     let is_above = |path: &Option<PathBuf>| {
         path.as_deref().and_then(Path::parent).is_none_or(|dir| environment.directory.starts_with(dir))

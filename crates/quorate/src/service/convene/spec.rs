@@ -246,8 +246,9 @@ pub(crate) fn prepare(
                     .entry(scope.clone())
                     .or_insert_with(|| Catalogue::open(&loader, &scope, ledger));
                 let (known, base) = (known.iter().collect::<Vec<_>>(), BasePrompt::from_persona(&persona));
-                let root = &input.resolution.root;
-                let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
+                let redactor = &workspace.redaction.redactor;
+                let place = (&*input.resolution.root, &scope);
+                let sources = Sources::new(environment, redactor, place, catalogue, base, &known, report);
                 let now = sources.compose(&[], environment.clock.now_ms());
                 composed = Some(Arc::new((sources, now)));
             }

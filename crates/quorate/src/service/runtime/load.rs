@@ -249,8 +249,9 @@ impl PromptLoader<'_> {
                 catalogue
             });
             let known: Vec<&KnownOperator> = known.iter().collect();
-            let (environment, scope) = (self.environment, location.scope());
-            let sources = Sources::new(environment, self.root, scope, catalogue, base, &known, cautions);
+            let redactor = &workspace.redaction.redactor;
+            let place = (self.root, location.scope());
+            let sources = Sources::new(self.environment, redactor, place, catalogue, base, &known, cautions);
             prompt.sources = Some(Arc::new(sources));
         }
         prompt
