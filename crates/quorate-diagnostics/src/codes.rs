@@ -167,7 +167,6 @@ codes! {
     refusal ARTIFACT_UNREADABLE = "quorate:artifact_unreadable", "quorate/artifact_unreadable.md";
     refusal ARTIFACT_BINARY = "quorate:artifact_binary", "quorate/artifact_binary.md";
     refusal ARTIFACT_TOO_LARGE = "quorate:artifact_too_large", "quorate/artifact_too_large.md";
-    refusal TEXT_HIDDEN = "quorate:text_hidden", "quorate/text_hidden.md";
     refusal CONVERSATION_INVALID = "quorate:conversation_invalid", "quorate/conversation_invalid.md";
     refusal PROPOSAL_UNREADABLE = "quorate:proposal_unreadable", "quorate/proposal_unreadable.md";
     refusal OVERLAY_UNKNOWN = "quorate:overlay_unknown", "quorate/overlay_unknown.md";

@@ -219,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn sentences_stay_behind_every_keyword_and_name() {
+        // X10
+        let prose = "everybody who joins today keeps this price of 25$ for ever, and nobody pays a fee of 3%";
+        let keywords = SHAPES.iter().flat_map(|shape| &shape.keywords).chain(&assignment::WORDS);
+        let mut texts: Vec<String> = keywords
+            .flat_map(|word| {
+                ["", ": ", "=", " = \"", "\":\"", " ", ":\n  ", ",note\n"]
+                    .map(|sign| format!("{word}{sign}{prose}\n"))
+            })
+            .collect();
+        texts.push(format!("-----BEGIN PRIVATE KEY-----\n{prose}\n-----END PRIVATE KEY-----\n"));
+        texts.push(format!("Set-Cookie: sid=q7Rz2Xk9Vb4Tn6Ww; {prose}\n"));
+        texts.push(format!("| password | note |\n|---|---|\n| {prose} | {prose} |\n"));
+        for text in texts {
+            for span in find(&text) {
+                let words = text[span.clone()].split_whitespace().count();
+                assert!(words <= 2, "{text}: {}", &text[span]);
+            }
+        }
+    }
+
+    #[test]
     fn a_secret_is_found_in_the_text_as_it_stands() {
         let text = "**p\u{2060}assword**\u{ff1a}\u{a0}q7Rz2X\u{200b}k9Vb4Tn6 is new";
         let secret = "q7Rz2X\u{200b}k9Vb4Tn6";

@@ -485,6 +485,7 @@ mod tests {
     use super::*;
 
     /// A workspace with this `quorate.toml`, and a program that has a secret variable.
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
     fn workspace(settings: &str, secret: &str) -> (TempDir, Quorate) {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join("quorate.toml"), settings).expect("a file");

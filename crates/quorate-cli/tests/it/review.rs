@@ -392,21 +392,12 @@ fn what_members_do_not_see_is_said() {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("Not judged: what looks like a secret in line 3;"), "{format}: {said}");
     }
-    let hidden = "Good.\n\n<!-- -----BEGIN PRIVATE KEY----- -->\nEverybody who joins today keeps this price for ever.\n\
+    // Sentences between the marks of a key are no key: members read them.
+    let marked = "Good.\n\n<!-- -----BEGIN PRIVATE KEY----- -->\nEverybody who joins today keeps this price for ever.\n\
                   <!-- -----END PRIVATE KEY----- -->\n";
-    place.write("hidden.md", hidden);
-    place.write("cl.jsonl", json!({"a": hidden}).to_string());
-    for arguments in
-        [&["review", "hidden.md"][..], &["review", "cl.jsonl"], &["hook", "pre-commit", "hidden.md"]]
-    {
-        let refused = place.run(arguments);
-        assert!(
-            refused.code != 0 && refused.stderr.contains("quorate:text_hidden"),
-            "{arguments:?}: {}",
-            refused.stderr
-        );
-    }
-    assert_eq!(place.runs().len(), 3, "{:?}", place.runs());
+    place.write("marked.md", marked);
+    let reviewed = place.run(&["review", "marked.md"]);
+    assert!(reviewed.code <= 3 && !reviewed.stdout.contains("Not judged"), "{reviewed:?}");
 }
 
 /// C14: a council's own table decides, its record names the row, the run replays, and `show` names the row.

@@ -77,7 +77,7 @@ fn samples() -> Vec<(String, &'static str)> {
         (format!("pypi-AgEIcHlwaS5vcmc{}", n(80)), "a {}"),
         (format!("hf_{}", n(34)), "a {}"),
         (format!("123456789:AA{}", n(33)), "https://api.telegram.org/bot {}/x"),
-        (format!("M{}.{}.{}", n(24), n(6), n(32)), "a {}"),
+        (format!("M{}.{}.{}", n(24), n(6), n(32)), "for Discord: {}"),
         (format!("discord.com/api/webhooks/123456789012345678/{}", n(68)), "https://{}"),
         (format!("SG.{}.{}", n(22), n(43)), "a {}"),
         (format!("SK{}", hex(32)), "a {}"),

@@ -244,6 +244,7 @@ fn is_secret(promise: Promise, join: Join, value: &str) -> bool {
         }
     };
     value.len() >= 6
+        && !value.contains(' ')
         && (is_likely || !is_loose && plausible::is_random_letters(value))
         && !plausible::is_placeholder(value)
         && !plausible::is_example(value)

@@ -1,5 +1,5 @@
 //! The caller's variables, and the redactions of a workspace (X10): strings in the form of a secret, matches of
-//! configured patterns, and the values of secret variables. A text whose redaction would hide sentences is refused.
+//! configured patterns, and the values of secret variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::RunOpened;
-use quorate_kernel::redact::{REDACTED, Redactor, Secrets, VERSION, is_worth_redacting, names_a_secret};
+use quorate_kernel::redact::{Redactor, Secrets, VERSION, is_worth_redacting, names_a_secret};
 use quorate_manifest::config::{Configuration, Redaction as Table};
 use quorate_manifest::council::Council;
 use quorate_protocol::Json;
@@ -66,7 +66,7 @@ impl Redaction {
     /// `lines`, each line is JSON.
     ///
     /// # Errors
-    /// If redaction would hide sentences: members would decide on a text that they have not read.
+    /// If the name is too long.
     pub async fn redact_subject(
         &self,
         name: &str,
@@ -81,31 +81,11 @@ impl Redaction {
             ));
         }
         let (text, bytes) = (text.clone(), text.len());
-        let redact = move |redactor: &Redactor, text: &str| match lines {
-            true => redactor.redact_lines(text),
-            false => redactor.redact(text),
+        let redact = move |redactor: &Redactor| match lines {
+            true => redactor.redact_lines(&text),
+            false => redactor.redact(&text),
         };
-        let work = move |redactor: &Redactor| {
-            let (clean, found) = redact(redactor, &text);
-            // The user wants the matches of a pattern of their own redacted.
-            let hidden = (found > 0).then(|| redact(&redactor.without_patterns(), &text).0);
-            (clean, found, hidden.and_then(|clean| find_hidden(&text, &clean)))
-        };
-        let (clean, found, hidden) = self.redactor.run_blocking_if_large(bytes, work).await;
-        match hidden {
-            None => Ok((clean, found)),
-            Some((first, last)) => {
-                let place =
-                    if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
-                let body = Body::new(format!(
-                    "{place} of {} would be withheld as a secret, including sentences",
-                    self.redactor.redact(name).0
-                ));
-                let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
-                            surrounds them, such as the BEGIN and END lines of a private key or `password = `";
-                Err(Error::configuration(codes::TEXT_HIDDEN, body.help(help)))
-            }
-        }
+        Ok(self.redactor.run_blocking_if_large(bytes, redact).await)
     }
 
     /// The part of the run's fingerprint. It has no values: a run can be resumed after a key was rotated, and the hash
@@ -155,73 +135,10 @@ fn forwarded_variables(config: &Configuration, council: &Council) -> BTreeSet<St
 }
 
 /// The redactor where no configuration is read: built-in forms, and the values of secret variables.
-pub fn built_in_redactor(variables: &Variables) -> Redactor {
+pub(crate) fn built_in_redactor(variables: &Variables) -> Redactor {
     let redaction =
         Redaction::of(&Configuration::default(), &quorate_manifest::council::built_in_council(), variables);
     redaction.map(|redaction| redaction.redactor).unwrap_or_default()
-}
-
-/// Words in one line that make it prose: a phrase of eight words may be a password.
-const SENTENCE: usize = 9;
-/// Words in several lines that make them prose. A secret with its headers has fewer.
-const SENTENCES: usize = 16;
-/// The maximum length of a word, in languages that put spaces between words.
-const LONGEST: usize = 20;
-
-/// The first and the last line, from 1, of the first passage with sentences that `clean` lacks: a line, or successive
-/// lines of which no word is left, with the empty lines between them. Redaction keeps the number of lines.
-fn find_hidden(text: &str, clean: &str) -> Option<(usize, usize)> {
-    let mut passage = Passage::default();
-    for (line, (before, after)) in (1..).zip(text.lines().zip(clean.lines())) {
-        let lost = words(before).saturating_sub(words(after));
-        if before == after && before.trim().is_empty() {
-            continue;
-        }
-        if before == after || words(&after.replace(REDACTED, "")) > 0 {
-            if passage.hides() {
-                break;
-            }
-            passage = Passage::default();
-            if lost >= SENTENCE {
-                return Some((line, line));
-            }
-            continue;
-        }
-        passage.first.get_or_insert(line);
-        (passage.last, passage.words) = (line, passage.words + lost);
-        passage.has_sentence |= lost >= SENTENCE;
-    }
-    passage.first.filter(|_| passage.hides()).map(|first| (first, passage.last))
-}
-
-/// Successive lines of which no word is left.
-#[derive(Default)]
-struct Passage {
-    first: Option<usize>,
-    last: usize,
-    words: usize,
-    has_sentence: bool,
-}
-
-impl Passage {
-    fn hides(&self) -> bool {
-        self.has_sentence || self.words >= SENTENCES
-    }
-}
-
-/// The number of words in a line. A run of base64 characters is one token, and not a word if it has digits or signs or
-/// is long. Letters outside of ASCII do not occur in secrets, and some languages put no spaces between words.
-fn words(line: &str) -> usize {
-    let tokens = line.split(|c: char| !c.is_alphanumeric() && !"+/=-_".contains(c));
-    // Emphasis does not belong to a word.
-    let trimmed = tokens.map(|token| token.trim_matches(['-', '_']));
-    let word = |token: &str| match token.is_ascii() {
-        true => usize::from(
-            (1..=LONGEST).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_alphabetic()),
-        ),
-        false => token.chars().filter(|c| !c.is_ascii() && c.is_alphabetic()).count().div_ceil(3),
-    };
-    trimmed.map(word).sum()
 }
 
 #[derive(Clone, Default)]
@@ -255,62 +172,5 @@ impl Variables {
             is_secret.then(|| value.clone())
         };
         self.0.iter().filter_map(holds).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use quorate_kernel::redact::{Redactor, Secrets};
-
-    fn hidden(text: &str) -> Option<(usize, usize)> {
-        let secrets = Secrets { builtin: true, ..Secrets::default() };
-        let redactor = Redactor::from_secrets(&secrets).unwrap();
-        find_hidden(text, &redactor.redact(text).0)
-    }
-
-    #[test]
-    fn sentences_between_the_marks_of_a_key_are_seen() {
-        let prose = "Prices never change.\n\nEverybody who joins today keeps what they pay, forever.";
-        let between = |body: &str| {
-            format!(
-                "# News\n<!-- -----BEGIN PRIVATE KEY----- -->\n{body}\n<!-- -----END PRIVATE KEY----- -->\nEnd.\n"
-            )
-        };
-        assert_eq!(hidden(&between(prose)), Some((2, 6)));
-        assert_eq!(
-            hidden(&between("我们永远不会提高价格，今天加入的每个人都将永远保持现在的价格。")),
-            Some((2, 4))
-        );
-        assert_eq!(
-            hidden(&between(
-                "**We** will_ _never_ &#32;raise&#32;prices&#32;for&#32;anybody&#32;who joins today"
-            )),
-            Some((2, 4))
-        );
-        let short =
-            "We will\nnever raise\na price\nfor anybody\nwho joins\nbefore the\nend of\nMay or\nlater";
-        assert_eq!(hidden(&between(short)), Some((2, 12)));
-    }
-
-    #[test]
-    fn secrets_hide_none() {
-        let line = |at: u32| format!("{}\n", quorate_kernel::entropy::sha256_hex(&at.to_be_bytes()));
-        let key: String = (0..25).map(line).collect();
-        for secret in [
-            format!(
-                "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123\n\n{key}-----END RSA PRIVATE KEY-----\n"
-            ),
-            format!(
-                "key: \"-----BEGIN PRIVATE KEY-----\\n{}\\n-----END PRIVATE KEY-----\"\n",
-                key.replace('\n', "\\n")
-            ),
-            "password = \"correct horse battery staple orange river seven lamp\"\n".to_owned(),
-            "password: swordfish\n".repeat(40),
-            "DB_PASSWORD=k7Rz2Xk9Lm\nAPI_KEY=sk-ant-api03-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
-                .to_owned(),
-        ] {
-            assert_eq!(hidden(&secret), None, "{secret}");
-        }
     }
 }
