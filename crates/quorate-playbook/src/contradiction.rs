@@ -10,8 +10,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use quorate_manifest::playbook::Status;
+use quorate_text::words::{Gap, Word, blocks, words};
 
-use crate::lock::text::{Separator, blocks, expand_contraction, folded, raw_words, separator_in};
+use crate::lock::folded;
 use crate::weave::Candidate;
 
 /// Words that turn a sentence into its opposite.
@@ -108,32 +109,21 @@ pub fn contradictions(candidates: &[Candidate], now_ms: i64) -> Vec<Contradictio
 /// The sentences of a text that say something.
 fn statements(text: &str) -> Vec<Statement> {
     let mut all = Vec::new();
-    for block in blocks(text) {
-        let body = folded(&block.body);
-        let (mut sentence, mut end) = (Vec::new(), 0);
-        for (start, stop, word) in raw_words(&body) {
-            let is_first = end == 0;
-            if separator_in(&body[end..start], true, is_first) == Separator::Sentence {
-                all.extend(statement(&body, &std::mem::take(&mut sentence)));
-            }
-            sentence.push((start, stop, word));
-            end = stop;
-        }
-        all.extend(statement(&body, &sentence));
+    for (_, body) in blocks(text) {
+        let body = folded(&body);
+        let words = words(&body);
+        let sentences = words.chunk_by(|_, next| next.gap != Gap::Sentence);
+        all.extend(sentences.filter_map(|sentence| statement(&body, sentence)));
     }
     all
 }
 
-fn statement(body: &str, words: &[(usize, usize, String)]) -> Option<Statement> {
-    let (start, end) = (words.first()?.0, words.last()?.1);
-    let (mut negations, mut stems) = (0, BTreeSet::new());
-    for word in words.iter().flat_map(|(_, _, word)| expand_contraction(word.clone())) {
-        if NEGATIONS.contains(&&*word) {
-            negations += 1;
-        } else if !FILLERS.contains(&&*word) {
-            stems.insert(stem(&word));
-        }
-    }
+fn statement(body: &str, words: &[Word]) -> Option<Statement> {
+    let (start, end) = (words.first()?.start, words.last()?.end);
+    let is_negation = |word: &&Word| NEGATIONS.contains(&&*word.text);
+    let negations = words.iter().filter(is_negation).count();
+    let content = words.iter().filter(|word| !is_negation(word) && !FILLERS.contains(&&*word.text));
+    let stems: BTreeSet<String> = content.map(|word| stem(&word.text)).collect();
     let text = body[start..end].to_owned();
     (!stems.is_empty()).then_some(Statement { stems, is_negative: negations % 2 == 1, text })
 }

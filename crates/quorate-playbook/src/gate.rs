@@ -27,10 +27,11 @@ use std::fmt;
 
 use quorate_manifest::tree::open::sha256_hex;
 use quorate_protocol::locks::fold;
+use quorate_text::words::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::lock::text::{expand_contraction, folded, raw_words};
+use crate::lock::folded;
 
 /// The probabilities of a win that are bet on.
 const WIN_PROBABILITIES: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
@@ -90,8 +91,7 @@ pub struct TextIdentity {
 impl TextIdentity {
     /// The identity of a text.
     pub fn new(text: &str) -> Self {
-        let words = raw_words(&folded(text)).into_iter().flat_map(|(_, _, word)| expand_contraction(word));
-        let words: Vec<String> = words.collect();
+        let words: Vec<String> = words(&folded(text)).into_iter().map(|word| word.text).collect();
         TextIdentity { words: sha256_hex(words.join(" ").as_bytes()), sketch: Sketch::new(text) }
     }
 

@@ -2,4 +2,6 @@
 //!
 //! The corpora on which they are measured lie in `tests/` of this crate.
 
+pub mod lexicon;
 pub mod secrets;
+pub mod words;

@@ -2,7 +2,5 @@
 
 mod bind;
 mod history;
-mod lock_corpus;
-mod locks;
 mod persona;
 mod weave;

@@ -20,7 +20,7 @@ use quorate_manifest::config::Lock;
 use quorate_manifest::operator::Operator;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::curate::Objection;
-use quorate_playbook::lock::{Locks, Trait, Violation, built_in, lexicon};
+use quorate_playbook::lock::{Locks, Trait, Violation, built_in, built_in_traits};
 use serde_json::{Value, json};
 
 use super::change::{ChangeEvent, playbook_event};
@@ -35,7 +35,7 @@ pub(super) fn locked_traits(
     persona_locks: &[Value],
 ) -> Vec<Arc<Trait>> {
     let mut traits: BTreeMap<String, Arc<Trait>> = BTreeMap::new();
-    for locked_trait in lexicon() {
+    for locked_trait in built_in_traits() {
         let narrowed = configured.get(&locked_trait.id).is_some_and(|lock| !is_for(lock, &operator.id));
         if !narrowed {
             traits.insert(locked_trait.id.clone(), locked_trait.clone());
@@ -74,7 +74,7 @@ pub(crate) fn compile(traits: &[Arc<Trait>]) -> Arc<Locks> {
 /// Compiles the common traits in the background.
 pub(super) fn precompile() {
     drop(std::thread::spawn(|| {
-        let mut traits = lexicon().to_vec();
+        let mut traits = built_in_traits().to_vec();
         traits.sort_by(|one, other| one.id.cmp(&other.id));
         compile(&traits)
     }));

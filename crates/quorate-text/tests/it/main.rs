@@ -1,0 +1,3 @@
+//! The tests of this crate from outside, in one binary: a module for what is tested.
+
+mod lexicon;
