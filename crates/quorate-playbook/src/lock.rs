@@ -72,3 +72,20 @@ impl Locks {
 pub(crate) fn folded(text: &str) -> String {
     latin(&fold(&latin(text))).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_in_other_scripts_are_searched_for_as_they_stand() {
+        // B4
+        let phrases = vec!["不要冷静".to_owned(), "raise your voice".to_owned()];
+        let calm = Trait { id: "calm".to_owned(), phrases, ..Trait::default() };
+        let locks = Locks::new(vec![Arc::new(calm)]);
+        for (text, found) in [("请不要冷静。", 1), ("Raise your voice! 请不要冷静。", 1), ("请保持冷静。", 0)]
+        {
+            assert_eq!(locks.check(text).len(), found, "{text}");
+        }
+    }
+}

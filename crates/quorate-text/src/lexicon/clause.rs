@@ -11,6 +11,9 @@ use crate::words::{Gap, Word, lemmas, words};
 /// How many words of content a negation reaches over.
 const WINDOW: usize = 6;
 
+/// How many words are read on either side of a match.
+const REACH: usize = 40;
+
 /// How many fillers may stand between two words of an entry.
 const MAX_FILLERS: usize = 4;
 
@@ -127,6 +130,8 @@ impl<'a> Block<'a> {
         let tokens = tokens(lexicon, text);
         let mut block = Block { text, modifiers: vec![None; tokens.len()], tokens, spots: Vec::new() };
         let (mut free, mut hidden) = (0, 0);
+        // By trait: where its last phrase ends, which the words and phrases in it belong to.
+        let mut phrases = vec![0; lexicon.traits.len()];
         for at in 0..block.tokens.len() {
             let (mut modifier, mut found): (Option<Modifier>, Vec<Spot>) = (None, Vec::new());
             let ids = &block.tokens[at].ids;
@@ -148,12 +153,13 @@ impl<'a> Block<'a> {
                 free = modifier.end;
                 block.modifiers[at..modifier.end].fill(Some(modifier));
             }
-            found.retain(|spot| spot.end > hidden);
             found.sort_by_key(|spot| (!spot.is_phrase, std::cmp::Reverse(spot.end)));
-            for spot in found {
-                let inside = |other: &Spot| other.is_phrase && other.of == spot.of && other.end >= spot.end;
-                if !block.spots.iter().any(inside) {
+            for spot in found.into_iter().filter(|spot| spot.end > hidden) {
+                if spot.end > phrases[spot.of] {
                     block.spots.push(spot);
+                }
+                if spot.is_phrase {
+                    phrases[spot.of] = phrases[spot.of].max(spot.end);
                 }
             }
         }
@@ -233,7 +239,8 @@ impl<'a> Block<'a> {
     /// Whether a spot is in a condition about another person: `if the user is cold`.
     fn is_about_others(&self, spot: &Spot) -> bool {
         let starts = |at: &usize| self.is(*at, kind::SUBORDINATE) || self.tokens[*at].gap != Gap::None;
-        let Some(start) = (0..=spot.start).rev().find(starts).filter(|at| self.is(*at, kind::SUBORDINATE))
+        let Some(start) =
+            (0..=spot.start).rev().take(REACH).find(starts).filter(|at| self.is(*at, kind::SUBORDINATE))
         else {
             return false;
         };
@@ -256,7 +263,7 @@ impl<'a> Block<'a> {
         // How many words of content there were at the first border, and at the first that only verbs do not cross.
         let (mut border, mut verb_border, mut coordinated) = (None::<usize>, None::<usize>, None);
         let (mut at, mut content) = (spot.start, 0);
-        while at > 0 && self.tokens[at].gap != Gap::Sentence && content <= WINDOW {
+        while at > 0 && self.tokens[at].gap != Gap::Sentence && content <= WINDOW && spot.start - at < REACH {
             let next = at + usize::from(self.is(at, kind::AND | kind::OR));
             let verb = self.begins(next, kind::VERB | kind::SEPARABLE);
             let divides = self.tokens[at].gap == Gap::Comma || self.is(at, kind::AND | kind::OR);
@@ -314,7 +321,7 @@ impl<'a> Block<'a> {
 
     /// Counts what the rest of the clause says of a spot: `is optional`, `can wait`, `should be dropped`, `: off`, `skip it`.
     fn after(&self, spot: &Spot, count: &mut Count<'a>) {
-        let before = (0..spot.start).rev().find(|at| !self.is(*at, kind::FILLER));
+        let before = (0..spot.start).rev().take(REACH).find(|at| !self.is(*at, kind::FILLER));
         let is_object = |at: usize| {
             self.tokens[spot.start].gap == Gap::None
                 && self.is(at, kind::COPULA)
@@ -327,7 +334,7 @@ impl<'a> Block<'a> {
         }
         let considered = (1..=4).any(|back| spot.start >= back && self.is(spot.start - back, kind::CONSIDER));
         let (mut at, mut content, mut inner, mut is_said, mut colon) = (spot.end, 0, 0, considered, false);
-        while at < self.tokens.len() && content <= WINDOW {
+        while at < self.tokens.len() && content <= WINDOW && at - spot.end < REACH {
             let orders = self.begins(at, kind::VERB)
                 && self.modifiers[at].is_some_and(|act| self.is(act.end, kind::PRONOUN));
             if orders && (self.tokens[at].gap != Gap::Sentence || at == spot.end) {

@@ -236,8 +236,8 @@ pub struct Answer {
     pub samples: Option<Samples>,
 }
 
-/// A deliberator's finding.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+/// A deliberator's finding, as the outcome's record has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Finding {
     /// The deliberator that found it.
@@ -249,8 +249,8 @@ pub struct Finding {
     #[schemars(range(min = 1))]
     pub column: Option<u64>,
     /// Byte offsets into the text. The JSON says whether there are some.
-    #[serde(rename = "grounded", serialize_with = "is_some")]
-    #[schemars(with = "bool", description = "Whether the quote stands in the text.")]
+    #[serde(rename(serialize = "grounded", deserialize = "span"), serialize_with = "is_some")]
+    #[schemars(rename = "grounded", with = "bool", description = "Whether the quote stands in the text.")]
     pub span: Option<(usize, usize)>,
     /// The quoted words.
     pub quote: String,
@@ -332,7 +332,7 @@ impl Review {
                 given: answer(history, "adjudicate", ADJUDICATOR),
                 usage: usage.remove(ADJUDICATOR),
             },
-            findings: outcome.findings.iter().filter_map(finding).collect(),
+            findings: outcome.findings.iter().filter_map(|found| Finding::deserialize(found).ok()).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: member_usage::executor_names(history),
             has_stand_ins: member_usage::has_stand_ins(history),
@@ -646,28 +646,6 @@ fn answer(history: &History, step: &str, member: &str) -> Answer {
         failure: Failure::of(history, ended),
         samples: ended.samples.clone(),
     }
-}
-
-fn finding(value: &Json) -> Option<Finding> {
-    let object = value.as_object()?;
-    let offset = |at: usize| usize::try_from(value["span"].get(at)?.as_u64()?).ok();
-    Some(Finding {
-        by: string(object, "by"),
-        line: value["line"].as_u64(),
-        column: value["column"].as_u64(),
-        span: offset(0).zip(offset(1)),
-        quote: string(object, "quote"),
-        issue: string(object, "issue"),
-        fix: optional(object, "fix"),
-    })
-}
-
-fn string(data: &Map<String, Json>, key: &str) -> String {
-    data.get(key).and_then(Json::as_str).unwrap_or_default().to_owned()
-}
-
-fn optional(data: &Map<String, Json>, key: &str) -> Option<String> {
-    data.get(key).and_then(Json::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
 /// The maximum number of parts that one member lists.
