@@ -10,14 +10,6 @@ use crate::block;
 use crate::executor::agent_cli;
 use crate::executor::agent_cli::command::Program;
 
-/// Runs as the guard, and does not return, if this process was started as one: the helper that ends members if the
-/// program is killed.
-pub fn run_guard_if_asked() {
-    if std::env::args_os().nth(1).is_some_and(|first| first == agent_cli::guard::ARGUMENT) {
-        agent_cli::guard::run_guard();
-    }
-}
-
 /// Keeps ended children until they are waited for, even if the parent of this process ignores SIGCHLD, and makes writes
 /// beyond `ulimit -f` fail instead of ending this process. Call it before the first process is started.
 pub fn restore_signals() {
@@ -28,12 +20,6 @@ pub fn restore_signals() {
 #[cfg(unix)]
 pub fn ignores_hangups() -> bool {
     agent_cli::ignores_hangups()
-}
-
-/// Declares that this program starts only members and their guard, so that every process that it adopts is a member's.
-/// Call it after [`adopt_orphans`], before the first process is started.
-pub fn claim_orphans() {
-    agent_cli::claim_orphans();
 }
 
 /// Denies other processes of the same user access to this one's memory, descriptors, and environment, which may hold a
@@ -49,15 +35,14 @@ pub fn deny_inspection() {
 
 pub use agent_cli::sandbox::{LedgerFiles, can_confine, protect_from_members};
 
-/// Declares that `main` begins with [`run_guard_if_asked`], so that a guard can be started.
-pub fn enable_guard() {
-    agent_cli::guard::enable();
+/// Whether ending a member also ends processes that left its process group. On a system without that, `doctor` reports it.
+pub fn ends_descendants() -> bool {
+    agent_cli::ends_descendants()
 }
 
-/// Makes this process adopt orphans of its members, so that they are found and ended. On a system without that,
-/// only process groups are ended, and `doctor` reports it.
-pub fn adopt_orphans() -> bool {
-    agent_cli::adopt_orphans().is_ok()
+/// Ends all members, for a program that exits in a hurry.
+pub fn terminate_members() {
+    agent_cli::terminate_members();
 }
 
 /// Waits, at most for `limit`, until no process of a member runs.
@@ -69,7 +54,7 @@ pub fn wait_for_members(limit: Duration) {
 pub fn command_side_effect(command: &[String], dir: &Path) -> SideEffect {
     let (program, arguments) =
         command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-    agent_cli::side_effect::of_command(program, arguments, &[], dir)
+    agent_cli::side_effect::of_command(program, arguments, &[], dir, dir)
 }
 
 /// The side effect of connecting to an MCP server: its command is started, or texts and a token are sent to its address.
@@ -89,6 +74,7 @@ pub fn server_side_effect(id: &str, table: &serde_json::Map<String, Json>, dir: 
             &texts("args"),
             &texts("env"),
             dir,
+            &text("cwd").map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd)),
         ),
     };
     side_effect.what.push_str(&format!(" (MCP server `{id}`)"));
@@ -101,12 +87,6 @@ pub fn server_side_effect(id: &str, table: &serde_json::Map<String, Json>, dir: 
 /// When it has an unknown key, a value of the wrong type, an invalid address, or not exactly one of `url` and `command`.
 pub fn check_server(table: &serde_json::Map<String, Json>) -> Result<(), ConfigError> {
     block::read_server_table(table).map(drop)
-}
-
-/// Kills all processes of members, without the usual two seconds. Takes a second at most if a process cannot be killed.
-/// The program calls it before it exits in a hurry.
-pub fn terminate_members() {
-    agent_cli::terminate_members();
 }
 
 /// Runs a command of the user's own as members are run: it gets a text on stdin, and is ended with its descendants at the

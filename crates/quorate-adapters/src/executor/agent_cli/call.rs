@@ -1,6 +1,6 @@
 //! One attempt, from start to end, on a thread of its own.
 //!
-//! The thread starts the child (which dies with it), serves the pipes, enforces the deadline, and ends the processes.
+//! The thread starts the child (whose guard takes the thread's end for that of this process), serves the pipes, enforces the deadline, and ends the processes.
 //! The future only waits for it. When the future is dropped the thread notices and ends the member in the same way,
 //! with or without an async runtime.
 //!
@@ -24,9 +24,8 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::command::Launch;
-use super::environment::CallTag;
 use super::running_process::{RunningProcess, STDOUT_CAP};
-use super::{command, guard, monotonic_now};
+use super::{command, monotonic_now};
 use quorate_kernel::files;
 
 /// How an attempt ended and what was printed.
@@ -92,9 +91,8 @@ fn supervise(
     if !launch.cwd.as_os_str().is_empty() && !launch.cwd.is_dir() {
         return Err(Failure::failed(format!("`{}` is not a directory", launch.cwd.display())));
     }
-    let tag = CallTag::next();
     let child = loop {
-        match launch.spawn(tag) {
+        match launch.spawn() {
             Ok(child) => break child,
             Err(error) if is_shortage(&error, deadline) => {
                 if hung_up(hangup.as_fd()) {
@@ -107,7 +105,7 @@ fn supervise(
     let broken = |error: std::io::Error| {
         Failure::failed(format!("cannot use the pipes of `{}`: {error}", launch.program.display()))
     };
-    let mut member = RunningProcess::new(child, tag, prompt).map_err(broken)?;
+    let mut member = RunningProcess::new(child, prompt).map_err(broken)?;
     let termination = loop {
         let hung_up = match member.poll(deadline, Some(hangup.as_fd())) {
             Ok(hung_up) => hung_up,
@@ -156,11 +154,10 @@ impl Drop for LiveAttempt {
 }
 
 /// Waits, at most for `limit`, until no process runs that was started by attempts which have ended or were dropped.
-/// The program calls it before it exits, so that members get their two seconds even without a guard.
+/// The program calls it before it exits, so that members get their two seconds also where no guard outlives it.
 pub fn wait_for_members(limit: Duration) {
     let live = LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
     drop(ATTEMPT_ENDED.wait_timeout_while(live, limit, |live| *live > 0));
-    guard::kill_orphans();
 }
 
 /// The files of one attempt.

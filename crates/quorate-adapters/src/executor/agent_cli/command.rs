@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
 use tempfile::TempDir;
 
-use super::environment::{self, BaseVariables, CallTag, Environment, MEMBER_VARIABLE};
-use super::guard::{self, in_child};
+use super::environment::{self, BaseVariables, Environment, MEMBER_VARIABLE};
+use super::guard;
 use super::sandbox::Sandbox;
 
 /// Refuses a command line with a NUL character, which would end the word.
@@ -123,7 +123,8 @@ impl Program {
 
     /// The side effect that a user trusts.
     pub(crate) fn side_effect(&self) -> SideEffect {
-        super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.cwd)
+        let env = self.environment.names();
+        super::side_effect::of_command(&self.command, &self.args, env, &self.dir, &self.cwd)
     }
 
     /// The command line, with the current environment.
@@ -147,7 +148,7 @@ pub(super) struct Launch {
     /// Absolute path.
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
-    /// Its whole environment, except the tag.
+    /// Its whole environment, except [`MEMBER_VARIABLE`].
     pub(super) variables: Vec<(OsString, OsString)>,
     pub(super) cwd: PathBuf,
     /// `None` runs it without restrictions.
@@ -157,18 +158,16 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Starts the command. The calling thread must live until the child is reaped: Linux kills the child when the thread
-    /// that started it ends.
+    /// Starts the command, contained. The calling thread must live until the child is reaped.
     #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
-    pub(super) fn spawn(&self, tag: CallTag) -> io::Result<Child> {
+    pub(super) fn spawn(&self) -> io::Result<Child> {
         guard::check_sigchld()?;
-        let inherited = environment::outer_tag();
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .env(MEMBER_VARIABLE, tag.to_variable(inherited.as_deref()))
+            .env(MEMBER_VARIABLE, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -178,53 +177,17 @@ impl Launch {
         if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temp_dir) {
             command.env("TMPDIR", temporary);
         }
-        // The session has a process group of its own. Without a controlling terminal a member cannot write to the user's by `/dev/tty`.
-        in_child(&mut command, || {
-            rustix::process::setsid()?;
-            Ok(())
-        });
-        bind_to_parent(&mut command, tag);
+        guard::contain(&mut command);
+        // After the guard, which is not confined.
         #[cfg(target_os = "linux")]
         if let Some(sandbox) = &self.sandbox {
             let mut ruleset = sandbox.ruleset()?;
-            in_child(&mut command, move || ruleset.impose());
+            guard::in_child(&mut command, move || ruleset.impose());
         }
-        let child = guard::spawn_tracked(|| command.spawn())?;
+        let child = command.spawn()?;
         tracing::debug!(program = %self.program.display(), pid = child.id(), "started");
         Ok(child)
     }
-}
-
-/// Writes the tag into the child's limits, and makes the system kill the child when this process dies.
-#[cfg(target_os = "linux")]
-fn bind_to_parent(command: &mut Command, tag: CallTag) {
-    use rustix::process::{
-        Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
-    };
-
-    // With a guard, which kills in any case, the child gets the same two seconds as at a deadline.
-    let farewell = match guard::ensure() {
-        guard::Status::Watching => Signal::TERM,
-        guard::Status::Absent => Signal::KILL,
-    };
-    let host = getpid();
-    let hard = getrlimit(Resource::Rttime).maximum;
-    let limit = Rlimit { current: Some(tag.to_limit()), maximum: hard };
-    let fits = hard.is_none_or(|hard| tag.to_limit() <= hard);
-    in_child(command, move || {
-        if fits {
-            // The variable carries the tag too, so that the start need not fail here.
-            let _ = setrlimit(Resource::Rttime, limit);
-        }
-        set_parent_process_death_signal(Some(farewell))?;
-        // The signal comes only if the parent ends from here on: a child that was orphaned earlier has another parent.
-        if getppid() == Some(host) { Ok(()) } else { Err(rustix::io::Errno::OWNERDEAD.into()) }
-    });
-}
-
-#[cfg(not(target_os = "linux"))]
-fn bind_to_parent(_command: &mut Command, _tag: CallTag) {
-    let guard::Status::Absent = guard::ensure();
 }
 
 #[cfg(test)]

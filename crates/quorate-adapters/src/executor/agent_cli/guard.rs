@@ -1,276 +1,256 @@
-//! The guard: a small process that outlives this one briefly, to end this process's members if it was killed and can
-//! no longer do so itself (X6).
+//! The containment of a command (X6): its session and process group, on Linux its guard, and the dispositions of signals that
+//! waiting for it needs.
 //!
-//! It is the same program, started with [`ARGUMENT`] in a session of its own, and holds only the read end of a pipe.
-//! This process never writes to the pipe; when it ends for any reason, the system closes the pipe, and the guard ends
-//! every process that carries this process's tag: SIGTERM first, SIGKILL two seconds later.
+//! On Linux a command is not the child of this process but of its guard, a fork of this process that runs no other
+//! program. The guard is the subreaper of the command: a process whose parent exits becomes the guard's child, also after
+//! `setsid` and a double fork. The guard exits as the command did, once it has no children. It kills what the command
+//! leaves behind. When this process asks for it or dies, it sends SIGTERM to the group, and SIGKILL two seconds later to
+//! all that remains.
 //!
-//! A program that wants a guard calls [`run_guard`] when its first argument is [`ARGUMENT`], and [`enable`] otherwise.
-//! Without a guard, the parent-death signal still kills the members' leaders. Other systems than Linux have neither.
-//!
-//! This file also owns orphans (processes that this one adopted when their parents ended) and the dispositions of signals.
+//! A command can kill its guard. Then the system kills the command, and this process the group; processes outside of the
+//! group remain. Other systems have no guard: there this process ends the group.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-#[cfg(target_os = "linux")]
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(target_os = "linux")]
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 
-#[cfg(target_os = "linux")]
-use super::environment::ProcessTag;
+use super::GRACE_PERIOD;
 
-#[cfg(target_os = "linux")]
-pub(super) use linux::{claim_orphans, forget_orphan, kill_orphans, spawn_tracked};
+/// How long a guard waits for processes that it has killed; only one that is stuck in the kernel, or that runs as another
+/// user, takes longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The first argument of a guard.
-pub const ARGUMENT: &str = "__guard";
+/// How long after [`request_exit`] the child may take to exit before its group is killed.
+pub(super) const EXIT_TIMEOUT: Duration = match cfg!(target_os = "linux") {
+    true => GRACE_PERIOD.saturating_add(KILL_TIMEOUT).saturating_add(Duration::from_millis(500)),
+    false => GRACE_PERIOD,
+};
 
-static ENABLED: AtomicBool = AtomicBool::new(false);
-
-/// Allows a guard, which starts with the first member. Only for programs that call [`run_guard`].
-pub fn enable() {
-    ENABLED.store(true, Ordering::Relaxed);
-}
-
-/// Whether a guard watches this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+/// Starts the command in a session of its own, without a controlling terminal, and on Linux below a guard. The child of this
+/// process is then the guard, whose id is the group's. The calling thread must live until the guard is reaped: Linux
+/// takes its end for the end of this process.
+pub(super) fn contain(command: &mut Command) {
     #[cfg(target_os = "linux")]
-    Watching,
-    Absent,
-}
-
-/// Starts the guard if it is enabled and not running yet.
-#[cfg(target_os = "linux")]
-pub(super) fn ensure() -> Status {
-    static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
-    if !ENABLED.load(Ordering::Relaxed) {
-        return Status::Absent;
-    }
-    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
-    if !guard.as_mut().is_some_and(Guard::is_running) {
-        *guard = start().ok();
-    }
-    if guard.is_some() { Status::Watching } else { Status::Absent }
-}
-
-/// This system has no guard.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn ensure() -> Status {
-    let _ = ENABLED.load(Ordering::Relaxed);
-    Status::Absent
-}
-
-#[cfg(target_os = "linux")]
-struct Guard {
-    process: Child,
-    _pipe: Option<ChildStdin>,
-}
-
-#[cfg(target_os = "linux")]
-impl Guard {
-    fn is_running(&mut self) -> bool {
-        let stands = matches!(self.process.try_wait(), Ok(None));
-        if !stands {
-            forget_orphan(Pid::from_child(&self.process));
-        }
-        stands
-    }
-}
-
-#[cfg(target_os = "linux")]
-#[expect(clippy::disallowed_methods, reason = "this is where the guard is started")]
-fn start() -> std::io::Result<Guard> {
-    let mut command = Command::new("/proc/self/exe");
-    command
-        .arg0("member-guard")
-        .args([ARGUMENT, &ProcessTag::current().to_hex()])
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    in_child(&mut command, || {
+    let host = rustix::process::getpid();
+    in_child(command, move || {
         rustix::process::setsid()?;
+        #[cfg(target_os = "linux")]
+        linux::fork_guard(host)?;
         Ok(())
     });
-    let mut process = spawn_tracked(|| command.spawn())?;
-    set_guard(Pid::from_child(&process));
-    let pipe = process.stdin.take();
-    Ok(Guard { process, _pipe: pipe })
 }
 
-/// The guard's main function: waits for the end of stdin, ends the processes that carry the tag in the second argument,
-/// and exits.
-#[cfg(target_os = "linux")]
-pub fn run_guard() -> ! {
-    use std::io::Read;
-
-    let Some(tag) = std::env::args().nth(2).and_then(|tag| ProcessTag::parse(&tag)) else {
-        std::process::exit(64);
-    };
-    restore_sigchld();
-    close_inherited();
-    let mut stdin = std::io::stdin();
-    let mut nothing = [0; 16];
-    loop {
-        match stdin.read(&mut nothing) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
-        }
-    }
-    terminate(tag);
-    std::process::exit(0);
-}
-
-/// This system has no guard; exits.
-#[cfg(not(target_os = "linux"))]
-pub fn run_guard() -> ! {
-    std::process::exit(64);
-}
-
-#[cfg(target_os = "linux")]
-fn terminate(tag: ProcessTag) {
-    use super::environment::Scope;
-    use super::process_tree::{self, find_in_scope};
-    use super::{GRACE_PERIOD, monotonic_now};
-    use rustix::process::Signal;
-    use std::time::Duration;
-
-    let find = || find_in_scope(Scope::Process(tag), None, 0);
-    let kill_at = monotonic_now() + GRACE_PERIOD;
+/// Asks the processes of a contained child to exit: SIGTERM, and SIGCONT, since a stopped process could not receive it.
+pub(super) fn request_exit(child: Pid) {
+    // Each call fails only if no process is left.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::kill_process(child, Signal::TERM);
+    #[cfg(not(target_os = "linux"))]
     for signal in [Signal::TERM, Signal::CONT] {
-        find().iter().for_each(|process| process.signal(signal));
+        let _ = kill_process_group(child, signal);
     }
-    while monotonic_now() < kill_at && find().iter().any(|process| !process.zombie) {
-        std::thread::sleep(Duration::from_millis(25));
-    }
-    process_tree::kill_until_gone(find);
 }
 
-/// Closes descriptors that the parent had open unintentionally, so that their other ends do not wait for the guard.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "a descriptor that was inherited has no owner to ask")]
-#[expect(clippy::disallowed_methods, reason = "the system lists open descriptors as a folder")]
-fn close_inherited() {
-    use std::os::fd::{FromRawFd, OwnedFd};
+/// Kills the group of a contained child that was not reaped: until then the system does not reuse its id.
+pub(super) fn kill_group(child: Pid) {
+    // It fails if no process is left.
+    let _ = kill_process_group(child, Signal::KILL);
+}
 
-    let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd > 2)
-        .collect();
-    for fd in open {
-        // The listing's own descriptor is in the list, and closed by now.
-        if std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok() {
-            // SAFETY: this runs at the start of a process with one thread, which has opened nothing: the descriptor is
-            // open (just checked), above the standard three, and has no other owner.
-            drop(unsafe { OwnedFd::from_raw_fd(fd) });
-        }
-    }
+/// Whether ending a command also ends the processes that left its group.
+pub fn ends_descendants() -> bool {
+    cfg!(target_os = "linux") && std::path::Path::new("/proc/thread-self/children").exists()
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::collections::BTreeMap;
+    use std::ffi::CStr;
     use std::io;
-    use std::process::Child;
-    use std::sync::{Mutex, OnceLock, PoisonError};
+    use std::time::{Duration, Instant};
 
-    use rustix::process::{Pid, getpid};
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+    use rustix::process::{
+        Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_current_process_group,
+        kill_process, set_child_subreaper, set_parent_process_death_signal, setrlimit, wait,
+    };
 
-    use crate::executor::agent_cli::environment::{ProcessTag, Scope};
-    use crate::executor::agent_cli::process_tree::{self, Process};
+    use super::super::{GRACE_PERIOD, monotonic_now};
+    use super::KILL_TIMEOUT;
 
-    /// Whether every orphan that this process adopts is a member's.
-    static CLAIMED: OnceLock<bool> = OnceLock::new();
+    /// The children of the calling thread, as decimal numbers with a space after each.
+    const CHILDREN: &CStr = c"/proc/thread-self/children";
+    /// The guard's name in a list of processes.
+    const NAME: &CStr = c"member-guard";
+    /// How often killing is repeated while processes remain.
+    const KILL_INTERVAL: Duration = Duration::from_millis(5);
+    /// Longer than any command runs.
+    const NO_TIMEOUT: Duration = Duration::from_secs(1 << 30);
 
-    /// The children that this process has started and not reaped, with their start times.
-    static STARTED: Mutex<BTreeMap<i32, u64>> = Mutex::new(BTreeMap::new());
-
-    /// Declares that this process starts only members and their guard.
-    pub(in crate::executor::agent_cli) fn claim_orphans() {
-        CLAIMED.get_or_init(|| getpid() != Pid::INIT && process_tree::children().is_empty());
-    }
-
-    /// Starts a child and records it, so that it is never mistaken for an orphan.
-    pub(in crate::executor::agent_cli) fn spawn_tracked(
-        start: impl FnOnce() -> io::Result<Child>,
-    ) -> io::Result<Child> {
-        let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-        let child = start()?;
-        let pid = Pid::from_child(&child);
-        let born = Process::read(pid).map_or(0, |process| process.start_ticks);
-        started.insert(pid.as_raw_pid(), born);
-        Ok(child)
-    }
-
-    /// Call it after a child was reaped: the system may reuse its id.
-    pub(in crate::executor::agent_cli) fn forget_orphan(pid: Pid) {
-        STARTED.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid.as_raw_pid());
-    }
-
-    /// Ends untagged orphans and their descendants if no running child can have started them: each orphan is older than
-    /// every child. The rest is ended after a later invocation, or at the end.
-    pub(in crate::executor::agent_cli) fn kill_orphans() {
-        if CLAIMED.get() == Some(&true) {
-            process_tree::kill_until_gone(find_orphans);
+    /// Forks: the parent becomes the guard and does not return; the child returns, and starts the command.
+    ///
+    /// It and all that the guard does are for the child of a process with threads: nothing allocates or takes a lock.
+    #[expect(unsafe_code, reason = "the standard library does not fork")]
+    pub(super) fn fork_guard(host: Pid) -> io::Result<()> {
+        let mut all = empty_set();
+        // SAFETY: the set is valid.
+        unsafe { libc::sigfillset(&raw mut all) };
+        set_mask(libc::SIG_SETMASK, &all);
+        // SAFETY: `SIG_DFL` installs no handler. A host that ignores the signal would keep the guard from waiting.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        let guard = getpid();
+        set_child_subreaper(Some(guard))?;
+        stop_with_parent(host, Signal::TERM)?;
+        // SAFETY: the process has one thread, and both sides only make system calls.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                stop_with_parent(guard, Signal::KILL)?;
+                set_mask(libc::SIG_SETMASK, &empty_set());
+                Ok(())
+            }
+            leader => watch(leader),
         }
     }
 
-    fn find_orphans() -> Vec<Process> {
-        // Locked while the table is read: a child that is just being started carries no tag yet.
-        let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = Scope::Process(ProcessTag::current());
-        let oldest = started.iter().filter(|(pid, _)| !super::is_guard(**pid)).map(|(_, born)| *born).min();
-        let orphans = process_tree::children().into_iter().filter(|process| {
-            !started.contains_key(&process.pid.as_raw_pid())
-                && oldest.is_none_or(|oldest| process.start_ticks < oldest)
-                && !process.carries_tag_in(scope)
-        });
-        process_tree::with_descendants(orphans.collect())
+    /// Has the system send `signal` to this process when `parent` ends.
+    fn stop_with_parent(parent: Pid, signal: Signal) -> io::Result<()> {
+        set_parent_process_death_signal(Some(signal))?;
+        // The signal comes only if the parent ends from here on: a process that was orphaned earlier has another parent.
+        if getppid() == Some(parent) { Ok(()) } else { Err(Errno::OWNERDEAD.into()) }
+    }
+
+    /// The guard: waits until it has no children, and exits as the leader did.
+    #[expect(unsafe_code, reason = "the standard library has no name for a process")]
+    fn watch(leader: i32) -> ! {
+        // SAFETY: the name ends with a NUL.
+        unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
+        close_descriptors();
+        let mut ended: Option<WaitStatus> = None;
+        // When all children are killed.
+        let mut kill_at: Option<Instant> = None;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if pid.as_raw_pid() == leader {
+                        ended = Some(status);
+                        kill_at = kill_at.or_else(|| Some(monotonic_now()));
+                    }
+                    continue;
+                }
+                Err(Errno::CHILD) => exit_as(ended),
+                Ok(None) | Err(_) => {}
+            }
+            let now = monotonic_now();
+            let timeout = match kill_at {
+                None => NO_TIMEOUT,
+                Some(at) if now < at => at.duration_since(now),
+                Some(at) if now.duration_since(at) > KILL_TIMEOUT || kill_children().is_err() => {
+                    exit_as(ended)
+                }
+                Some(_) => KILL_INTERVAL,
+            };
+            if wait_for_signal(timeout) == libc::SIGTERM && kill_at.is_none() {
+                // The guard is in the group, and has blocked the signal.
+                let _ = kill_current_process_group(Signal::TERM);
+                let _ = kill_current_process_group(Signal::CONT);
+                kill_at = Some(monotonic_now() + GRACE_PERIOD);
+            }
+        }
+    }
+
+    /// Kills the children. Each stays in the table until the guard waits for it, so that its id has not been reused. Its own
+    /// children become the guard's.
+    fn kill_children() -> Result<(), Errno> {
+        let list = rustix::fs::open(CHILDREN, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut buffer = [0; 4096];
+        let mut pid = 0;
+        loop {
+            let count = rustix::io::read(&list, &mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            for byte in &buffer[..count] {
+                if byte.is_ascii_digit() {
+                    pid = pid * 10 + i32::from(byte - b'0');
+                } else if let Some(child) = Pid::from_raw(std::mem::take(&mut pid)) {
+                    // It may have ended, or run as another user.
+                    let _ = kill_process(child, Signal::KILL);
+                }
+            }
+        }
+    }
+
+    /// Waits until a child ends or this process is asked to end the command; returns the signal, or -1.
+    #[expect(unsafe_code, reason = "the standard library does not wait for signals")]
+    fn wait_for_signal(timeout: Duration) -> i32 {
+        let mut awaited = empty_set();
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().cast_signed(),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        // SAFETY: set and time are valid for the calls, and no information about the signal is asked for.
+        unsafe {
+            libc::sigaddset(&raw mut awaited, libc::SIGCHLD);
+            libc::sigaddset(&raw mut awaited, libc::SIGTERM);
+            libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
+        }
+    }
+
+    /// Ends this process as the leader ended, without a core file of its own.
+    #[expect(unsafe_code, reason = "no destructor of the host may run in its fork")]
+    fn exit_as(ended: Option<WaitStatus>) -> ! {
+        let signal = match ended.map(|status| (status.exit_status(), status.terminating_signal())) {
+            // SAFETY: the call only ends the process.
+            Some((Some(code), _)) => unsafe { libc::_exit(code) },
+            Some((_, Some(signal))) => signal,
+            // The leader could not be killed.
+            _ => libc::SIGKILL,
+        };
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        let mut one = empty_set();
+        // SAFETY: the set is valid, `SIG_DFL` installs no handler, and the rest ends the process.
+        unsafe {
+            libc::sigaddset(&raw mut one, signal);
+            libc::signal(signal, libc::SIG_DFL);
+            libc::kill(libc::getpid(), signal);
+            set_mask(libc::SIG_UNBLOCK, &one);
+            libc::_exit(128 + signal)
+        }
+    }
+
+    /// Closes the command's pipes and all descriptors of the host, so that their other ends do not wait for the guard.
+    #[expect(unsafe_code, reason = "the descriptors of a fork have no owner to ask")]
+    fn close_descriptors() {
+        const MOST: i32 = 1 << 16;
+        // SAFETY: this process uses no descriptor that it had before.
+        unsafe {
+            if libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) != 0 {
+                // Linux before 5.9.
+                (0..MOST).for_each(|fd| _ = libc::close(fd));
+            }
+        }
+    }
+
+    #[expect(unsafe_code, reason = "a set of signals is initialized by a call")]
+    fn empty_set() -> libc::sigset_t {
+        let mut set = std::mem::MaybeUninit::uninit();
+        // SAFETY: the call initializes the set.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            set.assume_init()
+        }
+    }
+
+    #[expect(unsafe_code, reason = "the standard library does not block signals")]
+    fn set_mask(how: i32, set: &libc::sigset_t) {
+        // SAFETY: the set is valid, and the former one is not asked for.
+        unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
     }
 }
-
-/// The process id of the guard, which runs as long as this process.
-#[cfg(target_os = "linux")]
-static GUARD: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
-
-#[cfg(target_os = "linux")]
-pub(super) fn set_guard(pid: rustix::process::Pid) {
-    GUARD.store(pid.as_raw_pid(), std::sync::atomic::Ordering::Relaxed);
-}
-
-#[cfg(target_os = "linux")]
-fn is_guard(pid: i32) -> bool {
-    GUARD.load(std::sync::atomic::Ordering::Relaxed) == pid
-}
-
-/// This system adopts no orphans.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn claim_orphans() {}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn spawn_tracked(
-    start: impl FnOnce() -> std::io::Result<std::process::Child>,
-) -> std::io::Result<std::process::Child> {
-    start()
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn forget_orphan(_: rustix::process::Pid) {}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn kill_orphans() {}
 
 /// Restores the default, under which an ended child stays until it is waited for. A program calls it once, before it
 /// starts a process.
@@ -298,7 +278,7 @@ pub(super) fn survive_file_size_limit() {
 }
 
 /// Whether the parent of this process made it ignore SIGHUP, as `nohup` does.
-pub(super) fn ignores_hangups() -> bool {
+pub fn ignores_hangups() -> bool {
     is_ignored(libc::SIGHUP).unwrap_or(false)
 }
 
@@ -333,8 +313,8 @@ fn disposition(signal: libc::c_int) -> io::Result<libc::sigaction> {
 /// Runs `step` in the child, between fork and exec.
 #[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the closures that are passed here (by `Launch::spawn`, `bind_to_parent` and the guard's start) only make
-    // system calls: they neither allocate nor take a lock, which a child of a process with threads must not do before exec.
+    // SAFETY: the closures that are passed here (by `contain` and `Launch::spawn`) only make system calls: they neither
+    // allocate nor take a lock, which a child of a process with threads must not do before exec.
     unsafe {
         command.pre_exec(step);
     }

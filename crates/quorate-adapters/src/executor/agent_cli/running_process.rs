@@ -3,27 +3,37 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::ProcessTree;
-use super::environment::CallTag;
-use super::{GRACE_PERIOD, guard, monotonic_now};
+use super::{guard, monotonic_now};
 
-/// How long the pipes are read after the leader has exited and all others were killed.
+/// How long the pipes are read after the child has exited: a process that the guard did not end may hold them.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
-/// How often the process tree is checked.
+/// How often the child's status is checked on systems without descriptors for processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// How long a killed leader may take to exit; only one that is stuck in the kernel takes longer.
-const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The children that run and were not reaped.
+static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Pid>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends all members. The program calls it before it exits in a hurry: where guards outlive the program, members still get
+/// their two seconds.
+pub fn terminate_members() {
+    let end = if cfg!(target_os = "linux") { guard::request_exit } else { guard::kill_group };
+    running().iter().for_each(|child| end(*child));
+}
+
+/// A contained child: on Linux the guard, which exits as the command did, and elsewhere the command.
 pub(super) struct RunningProcess {
     child: Child,
-    process_tree: ProcessTree,
     pid: Pid,
     exit_fd: Option<OwnedFd>,
     pub(super) pipes: Pipes,
@@ -31,15 +41,16 @@ pub(super) struct RunningProcess {
 
 impl RunningProcess {
     /// Takes over a child that was just started.
-    pub(super) fn new(mut child: Child, tag: CallTag, prompt: std::sync::Arc<str>) -> io::Result<Self> {
+    pub(super) fn new(mut child: Child, prompt: Arc<str>) -> io::Result<Self> {
         let pid = Pid::from_child(&child);
-        let process_tree = ProcessTree::new(pid, tag);
         match Pipes::take_from(&mut child, prompt) {
-            Ok(pipes) => Ok(RunningProcess { child, process_tree, pid, exit_fd: open_exit_fd(pid), pipes }),
+            Ok(pipes) => {
+                running().push(pid);
+                Ok(RunningProcess { child, pid, exit_fd: open_exit_fd(pid), pipes })
+            }
             Err(error) => {
-                process_tree.kill_all();
+                guard::request_exit(pid);
                 let _ = child.wait();
-                guard::forget_orphan(pid);
                 Err(error)
             }
         }
@@ -56,20 +67,18 @@ impl RunningProcess {
         Ok(hung_up)
     }
 
-    /// Whether the leader has exited. It stays in the process table until [`Self::finish`] or [`Self::terminate`] reaps it,
+    /// Whether the child has exited. It stays in the process table until [`Self::finish`] or [`Self::terminate`] reaps it,
     /// so that the system does not reuse its id, which is also the group's.
     pub(super) fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None) | Err(rustix::io::Errno::INTR))
+        !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None) | Err(Errno::INTR))
     }
 
-    /// After the leader has exited: kills what it left behind, and reads the rest of its output.
+    /// After the child has exited: reads the rest of its output, and reaps it.
     pub(super) fn finish(mut self) -> io::Result<(ExitStatus, Pipes)> {
         self.pipes.stop_writing();
-        self.process_tree.kill_all();
         let drained = self.drain();
-        let status = self.child.wait()?;
-        self.record_reaped();
+        let status = self.kill_and_reap()?;
         drained?;
         Ok((status, self.pipes))
     }
@@ -86,41 +95,28 @@ impl RunningProcess {
         Ok(())
     }
 
-    /// Sends SIGTERM to all, and SIGKILL two seconds later. Returns when no process is left, with the output until then.
+    /// Asks all processes to exit, and has them killed two seconds later. Returns when the child has exited, with the output
+    /// until then.
     pub(super) fn terminate(mut self) -> Pipes {
         self.pipes.stop_writing();
-        self.process_tree.request_exit();
-        let kill_at = monotonic_now() + GRACE_PERIOD;
-        let mut exited = false;
-        while monotonic_now() < kill_at {
+        guard::request_exit(self.pid);
+        let give_up = monotonic_now() + guard::EXIT_TIMEOUT;
+        while !self.has_exited() && monotonic_now() < give_up {
             // A broken pipe does not shorten the grace period.
-            if self.poll(kill_at.min(monotonic_now() + POLL_INTERVAL), None).is_err() {
+            if self.poll(give_up, None).is_err() {
                 std::thread::sleep(POLL_INTERVAL);
             }
-            if exited || self.has_exited() {
-                exited = true;
-                // From here on its descriptor is always readable, and polling it would spin.
-                self.exit_fd = None;
-                if self.process_tree.is_gone() {
-                    break;
-                }
-            }
         }
-        self.process_tree.kill_all();
-        let give_up = monotonic_now() + KILL_TIMEOUT;
-        while !self.has_exited() && monotonic_now() < give_up {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        if let Ok(Some(_)) = self.child.try_wait() {
-            self.record_reaped();
-        }
+        // It was not reaped before.
+        let _ = self.kill_and_reap();
         self.pipes
     }
 
-    /// The leader was reaped; untagged orphans of it can be killed now.
-    fn record_reaped(&self) {
-        guard::forget_orphan(self.pid);
-        guard::kill_orphans();
+    /// Kills the rest of the group and waits for the child; only one that is stuck in the kernel does not end.
+    fn kill_and_reap(&mut self) -> io::Result<ExitStatus> {
+        guard::kill_group(self.pid);
+        running().retain(|pid| *pid != self.pid);
+        self.child.wait()
     }
 }
 

@@ -1,5 +1,5 @@
 //! A program that runs longer than one invocation and is spoken to over its pipes, such as an MCP server. It is started,
-//! tagged, bound to this process's life and ended with its descendants, as a member is.
+//! contained and ended as a member is.
 
 use std::io::PipeWriter;
 use std::os::fd::AsFd;
@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 
 use super::call::LiveAttempt;
 use super::command::{self, Launch, Program};
-use super::environment::CallTag;
 use super::monotonic_now;
 use super::running_process::RunningProcess;
 
@@ -86,8 +85,7 @@ fn supervise(
     started: oneshot::Sender<Result<StdioPipes, String>>,
     say: oneshot::Sender<Vec<u8>>,
 ) {
-    let tag = CallTag::next();
-    let mut child = match launch.spawn(tag) {
+    let mut child = match launch.spawn() {
         Ok(child) => child,
         Err(error) => {
             // The receiver is gone if the caller gave up.
@@ -96,7 +94,7 @@ fn supervise(
         }
     };
     let ends = child.stdin.take().zip(child.stdout.take());
-    let mut member = match RunningProcess::new(child, tag, Arc::from("")) {
+    let mut member = match RunningProcess::new(child, Arc::from("")) {
         Ok(member) => member,
         Err(error) => {
             let _ = started.send(Err(format!("cannot use the command's pipes: {error}")));

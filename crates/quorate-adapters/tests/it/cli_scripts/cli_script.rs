@@ -124,19 +124,6 @@ pub(crate) fn count_processes(marker: &str) -> usize {
     processes().filter(|pid| mentions(*pid, marker)).count()
 }
 
-/// The dead children of this process that were not reaped.
-pub(crate) fn zombies_of_ours() -> Vec<String> {
-    let own = std::process::id().to_string();
-    processes()
-        .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok())
-        .filter(|stat| {
-            let fields = stat.rsplit(')').next().unwrap_or_default();
-            let mut fields = fields.split_whitespace();
-            fields.next() == Some("Z") && fields.next() == Some(&own)
-        })
-        .collect()
-}
-
 fn processes() -> impl Iterator<Item = u32> {
     let own = std::process::id();
     std::fs::read_dir("/proc")
