@@ -138,11 +138,9 @@ impl Config {
 
     /// The side effect that a user trusts. It omits the preset's own arguments, since the workspace does not choose them.
     pub(super) fn side_effect(&self) -> SideEffect {
+        let env = self.environment.names();
         let mut side_effect =
-            super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.cwd);
-        if self.command.contains('/') {
-            side_effect.files.extend(super::command::find_command(&self.command, &self.dir).ok());
-        }
+            super::side_effect::of_command(&self.command, &self.args, env, &self.dir, &self.cwd);
         if self.cwd != self.dir {
             side_effect.what.push_str(&format!(" in {}", self.cwd.display()));
         }
