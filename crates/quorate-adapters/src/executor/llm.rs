@@ -357,7 +357,7 @@ impl Llm {
         let answered = call.send((request, stream), |event| {
             has_text |= matches!(event, Event::Text(_));
             let answers = !matches!(event, Event::Ended(response) if response.text.is_err());
-            if let Some(lead) = lead.as_mut().filter(|_| answers) {
+            if answers && let Some(lead) = lead.take() {
                 lead.begun();
             }
             match event {
@@ -453,7 +453,7 @@ impl Executor for Llm {
         let answered = self.adapted(&invocation, key.as_ref(), lead).await;
         let failure = match answered {
             Ok((response, form)) => {
-                under_way.end(Outcome::Answered, "");
+                under_way.end(Outcome::Answered);
                 let (text, model, usage) =
                     (response.text.unwrap_or_default(), response.model, response.usage);
                 let was_cut = |why| invocation.notes.without_stand_in(Failure::never(why));
@@ -488,7 +488,7 @@ async fn settle(
         }
     });
     let message = service.without_keys(failure.failure.to_string(), key);
-    let may_repeat = under_way.end(failure.outcome, &message);
+    let may_repeat = under_way.end(failure.outcome);
     if failure.is_auth && service.renews_key(key).await {
         // A command's key may have expired: the next attempt has another.
         return failure.failure.with_retry(Retry::Soon);

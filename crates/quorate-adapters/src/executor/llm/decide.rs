@@ -207,7 +207,7 @@ impl Decider {
                 return Err(settle(failed, under_way, (&self.service, key.as_ref()), invocation).await);
             }
         };
-        under_way.end(Outcome::Answered, "");
+        under_way.end(Outcome::Answered);
         let answer = self.answer(invocation, question, &decision);
         let answer = answer.map_err(|why| notes.without_stand_in(Failure::never(why)))?;
         notes.note(|noted| noted.probabilities = Some(probabilities(question, &decision)));

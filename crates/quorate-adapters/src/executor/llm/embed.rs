@@ -169,12 +169,12 @@ impl ServiceEmbedder {
             body.and_then(|body| self.api.decode(&body, texts.len()).map_err(|fault| call.failed(fault)));
         let failed = match decoded {
             Ok(vectors) => {
-                under_way.end(Outcome::Answered, "");
+                under_way.end(Outcome::Answered);
                 return Ok(vectors);
             }
             Err(failed) => failed,
         };
-        let may_repeat = under_way.end(failed.outcome, &failed.failure.to_string());
+        let may_repeat = under_way.end(failed.outcome);
         Err(match failed.is_auth && self.service.renews_key(key.as_ref()).await {
             true => failed.failure.with_retry(Retry::Soon),
             false if may_repeat => failed.failure,

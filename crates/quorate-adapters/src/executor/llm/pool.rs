@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use quorate_kernel::clock::{Clock as _, System};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{Admission, Failure, Progress};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedMutexGuard, Semaphore};
 use tokio::time::Instant;
 
 use super::wire::{Server, Wire};
@@ -26,18 +26,9 @@ const FAILS_FOR: Duration = Duration::from_secs(50);
 /// A call that is sent this long after the last failure begins a new count: the service may have been mended.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// How often in a row a service may ask for a wait and give no call an answer.
-const MAX_LIMITS: u32 = 20;
-
-/// How long after its last failure a service that was given up is not asked.
-const LEFT_ALONE_FOR: Duration = Duration::from_secs(10);
-
-/// How long a wait that the service asks for holds for the other calls of a pool, unless they wait for its end already. A
-/// service that asks for years must not stop a process that runs as long.
+/// How long a wait that the service asks for holds for the other calls of a pool. A service that asks for years must not
+/// stop a process that runs as long.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-
-/// Longer than any deadline, and short enough to be added to a time.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Name and concurrency: an executor with another concurrency has a pool of its own.
 static POOLS: Mutex<BTreeMap<(String, usize), Arc<Pool>>> = Mutex::new(BTreeMap::new());
@@ -54,21 +45,10 @@ struct State {
     under_way: usize,
     /// How many calls may be under way since the service said that they were too many, and when it did.
     halved: Option<(usize, Instant)>,
-    /// Before what time no call is sent, and until when that holds.
-    not_before: Option<(Instant, Instant)>,
-    /// Set while the service gives no call an answer.
-    failing: Option<Failing>,
-}
-
-#[derive(Debug)]
-struct Failing {
-    since: Instant,
-    /// When the last call failed, or when the service asked to be asked again.
-    last: Instant,
-    /// How often it asked for a wait.
-    limits: u32,
-    /// The last failure, where calls are not repeated any more.
-    given_up: Option<String>,
+    /// Before what time no call is sent.
+    not_before: Option<Instant>,
+    /// The first failure since the last answer, and the last one.
+    failing: Option<(Instant, Instant)>,
 }
 
 /// How a call ended, as far as the pool is concerned.
@@ -118,12 +98,10 @@ impl Pool {
         deadline: Instant,
         progress: &Progress,
     ) -> Result<UnderWay, Failure> {
-        if let Some(why) = self.state().given_up() {
-            return Err(Failure::never(format!("not asked: {why}")));
-        }
         let asked_by = format!("the service has calls through pool `{}` wait", self.name);
         loop {
-            let Some(until) = self.state().not_before(Instant::now()) else { break };
+            let until = self.state().not_before.filter(|until| Instant::now() < *until);
+            let Some(until) = until else { break };
             wait(until, deadline, &asked_by, progress).await?;
         }
         self.wait_quota(deadline, progress).await?;
@@ -193,16 +171,14 @@ impl State {
         }
     }
 
-    /// Before what time no call is sent.
-    fn not_before(&self, now: Instant) -> Option<Instant> {
-        let (until, holds_until) = self.not_before?;
-        (now < until && now < holds_until).then_some(until)
-    }
-
-    /// Why the service is not asked now. A gateway that has calls under way may fail for one of its models alone.
-    fn given_up(&self) -> Option<String> {
-        let failing = self.failing.as_ref().filter(|_| self.under_way == 0)?;
-        failing.given_up.clone().filter(|_| Instant::now().duration_since(failing.last) < LEFT_ALONE_FOR)
+    /// Counts a failure of a call sent at `sent`, whose service counts as failing since `since` at the latest. Returns whether calls are
+    /// repeated.
+    fn fail(&mut self, sent: Instant, since: Instant) -> bool {
+        let now = Instant::now();
+        let known = self.failing.filter(|(_, last)| sent.duration_since(*last) < FORGOTTEN_AFTER);
+        let since = known.map_or(since, |(first, _)| first);
+        self.failing = Some((since, now));
+        now.duration_since(since) < FAILS_FOR
     }
 }
 
@@ -213,57 +189,41 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
-    /// Records the outcome of the call, with the message of a failure. Returns whether the call may be repeated.
-    pub(super) fn end(self, outcome: Outcome, message: &str) -> bool {
+    /// Records the outcome of the call. Returns whether the call may be repeated: not if the service only fails and does not
+    /// say when to come back.
+    pub(super) fn end(self, outcome: Outcome) -> bool {
         let now = Instant::now();
         let mut state = self.pool.state();
-        let (wait, is_limit) = match outcome {
-            Outcome::Unknown => return true,
+        let asked = match outcome {
+            Outcome::Limited(wait) | Outcome::Unavailable(wait) | Outcome::Failed(wait) => wait,
+            Outcome::Answered | Outcome::Unknown => None,
+        };
+        // A wait of no time is none.
+        let asked = asked.filter(|wait| !wait.is_zero()).map(|wait| wait.min(LONGEST_WAIT));
+        if let Some(wait) = asked {
+            state.not_before = state.not_before.max(Some(now + wait));
+        }
+        let may_repeat = match outcome {
             Outcome::Answered => {
                 state.failing = None;
-                return true;
+                true
             }
-            Outcome::Limited(wait) => (wait, true),
-            Outcome::Unavailable(wait) | Outcome::Failed(wait) => (wait, false),
-        };
-        let asked = wait.filter(|wait| !wait.is_zero());
-        let wait = asked.map(|wait| wait.min(LONGEST_WAIT));
-        let last = wait.and_then(|wait| now.checked_add(wait)).unwrap_or(now);
-        if let Some(asked) = asked {
-            let until = now.checked_add(asked.min(FOR_EVER)).unwrap_or(last);
-            let before = state.not_before.filter(|(_, holds_until)| *holds_until > now);
-            state.not_before = before.max(Some((until, last)));
-        } else if is_limit {
-            state.halve(self.sent);
-        }
-        let known = state.failing.take();
-        let known = known.filter(|failing| self.sent.duration_since(failing.last) < FORGOTTEN_AFTER);
-        let is_first = known.is_none();
-        let since = if matches!(outcome, Outcome::Failed(_)) { self.sent } else { now };
-        let mut failing = known.unwrap_or(Failing { since, last: now, limits: 0, given_up: None });
-        let gives_up = if is_limit {
-            // The service responds. Calls that were under way together count once.
-            failing.since = now;
-            failing.limits += u32::from(wait.is_some() && (is_first || self.sent >= failing.last));
-            failing.limits > MAX_LIMITS
-        } else {
-            // The first wait that a service asks for may be longer.
-            last.duration_since(failing.since) >= FAILS_FOR && !(is_first && wait.is_some())
-        };
-        failing.last = failing.last.max(last);
-        failing.given_up = gives_up.then(|| match is_limit {
-            true => format!("the service limited {} calls in a row; the last one: {message}", failing.limits),
-            false => {
-                let seconds = now.duration_since(failing.since).as_secs();
-                format!("the service has failed for {seconds} s; the last failure: {message}")
+            Outcome::Limited(_) => {
+                state.failing = None;
+                if asked.is_none() {
+                    state.halve(self.sent);
+                }
+                true
             }
-        });
-        state.failing = Some(failing);
+            Outcome::Unavailable(_) => state.fail(self.sent, now) || asked.is_some(),
+            Outcome::Failed(_) => state.fail(self.sent, self.sent) || asked.is_some(),
+            Outcome::Unknown => true,
+        };
         drop(state);
         if let (Outcome::Limited(Some(_)), Some(quota)) = (outcome, crate::executor::shared_quota()) {
-            quota.limited(&self.pool.name, wait.unwrap_or_default());
+            quota.limited(&self.pool.name, asked.unwrap_or_default());
         }
-        !gives_up
+        may_repeat
     }
 }
 
@@ -282,16 +242,11 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How long a prefix counts as cached after a response to it began: the shortest time that a vendor keeps one, less some.
 const CACHED_FOR: Duration = Duration::from_secs(240);
 
-/// The prefixes that calls are sent with, by their hash.
-static PREFIXES: Mutex<BTreeMap<String, Prefix>> = Mutex::new(BTreeMap::new());
+/// Held by the first call with a prefix until its response begins; says until when the prefix is cached.
+type Gate = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
-#[derive(Debug)]
-enum Prefix {
-    /// The first call is under way, and its response has not begun.
-    Leading(Arc<Notify>),
-    /// A response began: it is cached until then.
-    Cached(Instant),
-}
+/// The gates of the prefixes that calls are sent with, by the prefix's hash.
+static GATES: Mutex<BTreeMap<String, Gate>> = Mutex::new(BTreeMap::new());
 
 /// The shortest prefix, in bytes, that a service caches, by itself or on request; `None` if other calls cannot read
 /// its cache. A token has about four bytes.
@@ -312,75 +267,35 @@ pub(super) fn prefix_key(service: &str, model: &str, prefix: &str) -> String {
     sha256_hex(format!("{service}\0{model}\0{prefix}").as_bytes())
 }
 
-/// The first call of a prefix. The others wait until it says that its response began, or is dropped.
+/// The first call of a prefix. The others wait until its response begins or it is dropped.
 #[derive(Debug)]
-pub(super) struct Lead {
-    key: String,
-    has_begun: bool,
-}
+pub(super) struct Lead(OwnedMutexGuard<Option<Instant>>);
 
 /// Waits until the call may be sent; `Some` where it is the first with this prefix. A call whose first one failed becomes
 /// the first itself, and one that has waited long enough goes all the same.
 pub(super) async fn enter_wave(key: String, deadline: Instant) -> Option<Lead> {
+    let gate = {
+        let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
+        // An entry that no call holds and whose prefix is not cached says nothing.
+        gates.retain(|_, gate| {
+            Arc::strong_count(gate) > 1 || gate.try_lock().is_ok_and(|gate| is_cached(*gate))
+        });
+        Arc::clone(gates.entry(key).or_default())
+    };
     let until = deadline.min(Instant::now() + MAX_WAIT);
-    loop {
-        let leading = {
-            let mut prefixes = prefixes();
-            let now = Instant::now();
-            prefixes.retain(|_, prefix| !matches!(prefix, Prefix::Cached(until) if *until <= now));
-            match prefixes.get(&key) {
-                Some(Prefix::Cached(_)) => return None,
-                Some(Prefix::Leading(leading)) => Arc::clone(leading),
-                None => {
-                    prefixes.insert(key.clone(), Prefix::Leading(Arc::default()));
-                    return Some(Lead { key, has_begun: false });
-                }
-            }
-        };
-        let changed = leading.notified();
-        tokio::pin!(changed);
-        // Registered before the second check, so that no change in between is missed.
-        changed.as_mut().enable();
-        let is_leading =
-            matches!(prefixes().get(&key), Some(Prefix::Leading(now)) if Arc::ptr_eq(now, &leading));
-        if is_leading && tokio::time::timeout_at(until, changed).await.is_err() {
-            return None;
-        }
-    }
+    let gate = tokio::time::timeout_at(until, gate.lock_owned()).await.ok()?;
+    (!is_cached(*gate)).then_some(Lead(gate))
+}
+
+fn is_cached(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() < until)
 }
 
 impl Lead {
     /// Says that the response began: from here on the prefix is read from the cache.
-    pub(super) fn begun(&mut self) {
-        if !self.has_begun {
-            self.has_begun = true;
-            self.release(Some(Prefix::Cached(Instant::now() + CACHED_FOR)));
-        }
+    pub(super) fn begun(mut self) {
+        *self.0 = Some(Instant::now() + CACHED_FOR);
     }
-
-    fn release(&self, next: Option<Prefix>) {
-        let mut prefixes = prefixes();
-        let before = match next {
-            Some(next) => prefixes.insert(self.key.clone(), next),
-            None => prefixes.remove(&self.key),
-        };
-        drop(prefixes);
-        if let Some(Prefix::Leading(leading)) = before {
-            leading.notify_waiters();
-        }
-    }
-}
-
-impl Drop for Lead {
-    fn drop(&mut self) {
-        if !self.has_begun {
-            self.release(None);
-        }
-    }
-}
-
-fn prefixes() -> MutexGuard<'static, BTreeMap<String, Prefix>> {
-    PREFIXES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -399,7 +314,7 @@ mod tests {
 
     /// Makes a call that takes no time and ends so. Gives whether it may be repeated.
     async fn call(pool: &Arc<Pool>, outcome: Outcome) -> bool {
-        pool.start(later(), &Progress::default()).await.unwrap().end(outcome, "refused")
+        pool.start(later(), &Progress::default()).await.unwrap().end(outcome)
     }
 
     async fn refusal(pool: &Arc<Pool>, deadline: Instant) -> String {
@@ -441,10 +356,10 @@ mod tests {
                         tokio::time::sleep(takes).await;
                         *service.lock().unwrap() -= 1;
                         if !is_refused {
-                            sent.end(Outcome::Answered, "");
+                            sent.end(Outcome::Answered);
                             break;
                         }
-                        assert!(sent.end(Outcome::Limited(None), "429"));
+                        assert!(sent.end(Outcome::Limited(None)));
                         most_refusals = most_refusals.max(refusals + 1);
                         tokio::time::sleep(Duration::from_millis(200 << refusals)).await;
                     }
@@ -464,7 +379,7 @@ mod tests {
         let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
         let together = [sent().await, sent().await, sent().await, sent().await];
         tokio::time::advance(SECOND).await;
-        let ended = together.map(|call| call.end(Outcome::Limited(None), ""));
+        let ended = together.map(|call| call.end(Outcome::Limited(None)));
         assert_eq!(ended, [true; 4]);
         let two = [sent().await, sent().await];
         assert!(tokio::time::timeout(SECOND, sent()).await.is_err());
@@ -477,7 +392,7 @@ mod tests {
             tokio::time::advance(SECOND).await;
             assert!(call(&pool, Outcome::Limited(None)).await);
         }
-        assert!(sent().await.end(Outcome::Answered, ""));
+        assert!(sent().await.end(Outcome::Answered));
     }
 
     #[tokio::test(start_paused = true)]
@@ -489,7 +404,7 @@ mod tests {
         for outcome in [Outcome::Limited, Outcome::Unavailable, Outcome::Failed] {
             let (pool, start) = (pool(4), Instant::now());
             assert!(call(&pool, outcome(Some(8 * SECOND))).await);
-            pool.start(later(), &progress).await.unwrap().end(Outcome::Answered, "");
+            pool.start(later(), &progress).await.unwrap().end(Outcome::Answered);
             assert_eq!(start.elapsed(), 8 * SECOND);
             let (why, wait) = told.lock().unwrap().pop().unwrap();
             assert!(why.contains("pool `p`") && wait == 8 * SECOND, "{why}");
@@ -510,49 +425,45 @@ mod tests {
             let refused = refusal(&pool, Instant::now() + 10 * SECOND).await;
             assert!(refused.contains("pool `p`") && refused.contains(" UTC, longer than"), "{refused}");
             // After ten minutes a call tries the service.
-            tokio::time::advance(LONGEST_WAIT - SECOND).await;
-            let late = refusal(&pool, Instant::now() + 10 * SECOND).await;
-            assert!(late.contains(" UTC, longer than"), "{late}");
-            tokio::time::advance(SECOND).await;
+            tokio::time::advance(LONGEST_WAIT).await;
             assert!(call(&pool, Outcome::Answered).await);
-            // A shorter wait counts from then on.
-            assert!(call(&pool, Outcome::Limited(Some(SECOND))).await);
+            // Of the waits that calls sent together are asked for, the longest counts.
+            let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
+            for (call, wait) in [sent().await, sent().await].into_iter().zip([3 * SECOND, SECOND]) {
+                assert!(call.end(Outcome::Limited(Some(wait))));
+            }
             let start = Instant::now();
             assert!(call(&pool, Outcome::Answered).await);
-            assert_eq!(start.elapsed(), SECOND);
+            assert_eq!(start.elapsed(), 3 * SECOND);
         }
         assert!(past_deadline(Duration::MAX).contains("longer than the time that is left"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_service_that_only_fails_is_given_up_within_a_minute_for_all_calls() {
-        for wait in [None, Some(SECOND), Some(5 * SECOND), Some(20 * SECOND)] {
-            let (pool, start) = (pool(1), Instant::now());
-            while call(&pool, Outcome::Unavailable(wait)).await {
-                tokio::time::advance(Duration::from_secs(3)).await;
-            }
-            assert!(start.elapsed() <= FAILS_FOR + 3 * SECOND, "{wait:?}: {:?}", start.elapsed());
-            assert!(start.elapsed() >= FAILS_FOR - 25 * SECOND, "{wait:?}: {:?}", start.elapsed());
-            let refused = refusal(&pool, later()).await;
-            assert!(refused.contains("failed for") && refused.contains("refused"), "{refused}");
-            pool.state().under_way = 1;
-            assert!(pool.state().given_up().is_none(), "another model may be fine");
-            pool.state().under_way = 0;
-            // One call tries it later, and is not repeated.
-            tokio::time::advance(LEFT_ALONE_FOR + wait.unwrap_or_default()).await;
-            assert!(!call(&pool, Outcome::Unavailable(None)).await);
-            tokio::time::advance(LEFT_ALONE_FOR).await;
-            assert!(call(&pool, Outcome::Answered).await);
-            assert!(call(&pool, Outcome::Unavailable(None)).await, "the count begins anew");
+        let (pool, start) = (pool(1), Instant::now());
+        while call(&pool, Outcome::Unavailable(None)).await {
+            tokio::time::advance(3 * SECOND).await;
         }
+        assert!((FAILS_FOR..=FAILS_FOR + 3 * SECOND).contains(&start.elapsed()), "{:?}", start.elapsed());
+        assert!(!call(&pool, Outcome::Unavailable(None)).await, "another call is made once");
+        assert!(call(&pool, Outcome::Answered).await);
+        assert!(call(&pool, Outcome::Unavailable(None)).await, "the count begins anew");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_wait_of_a_failing_service_may_be_long_and_a_mended_one_is_forgotten() {
+    async fn a_failing_service_that_says_when_to_come_back_is_asked_again() {
         let pool = pool(1);
-        assert!(call(&pool, Outcome::Unavailable(Some(90 * SECOND))).await);
-        assert!(!call(&pool, Outcome::Unavailable(Some(90 * SECOND))).await, "one such wait is enough");
-        let pool = self::pool(1);
+        for _ in 0..10 {
+            assert!(call(&pool, Outcome::Unavailable(Some(20 * SECOND))).await);
+            assert!(call(&pool, Outcome::Failed(Some(20 * SECOND))).await);
+        }
+        assert!(!call(&pool, Outcome::Failed(None)).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_long_ago_does_not_count() {
+        let pool = pool(1);
         assert!(call(&pool, Outcome::Unavailable(None)).await);
         assert!(call(&pool, Outcome::Unknown).await);
         tokio::time::advance(FORGOTTEN_AFTER).await;
@@ -560,47 +471,12 @@ mod tests {
         // A slow failure belongs to the call before it.
         let slow = pool.start(later(), &Progress::default()).await.unwrap();
         tokio::time::advance(FORGOTTEN_AFTER * 2).await;
-        assert!(!slow.end(Outcome::Unavailable(None), "HTTP 500"));
+        assert!(!slow.end(Outcome::Unavailable(None)));
         // An answer that takes long to say that the service failed counts from the request on, silence does not.
         for (outcome, may_repeat) in [(Outcome::Failed(None), false), (Outcome::Unavailable(None), true)] {
             let slow = self::pool(1).start(later(), &Progress::default()).await.unwrap();
             tokio::time::advance(FAILS_FOR).await;
-            assert_eq!(slow.end(outcome, "HTTP 504"), may_repeat, "{outcome:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_service_that_only_limits_is_given_up_after_twenty_waits_in_a_row() {
-        let pool = pool(4);
-        for _ in 0..MAX_LIMITS {
-            assert!(call(&pool, Outcome::Limited(Some(SECOND))).await);
-        }
-        assert!(!call(&pool, Outcome::Limited(Some(SECOND))).await);
-        assert!(refusal(&pool, later()).await.contains("21 calls in a row"));
-        tokio::time::advance(LEFT_ALONE_FOR + SECOND).await;
-        assert!(call(&pool, Outcome::Answered).await);
-        // Calls that were under way together count once, and an answer begins anew.
-        for round in 0..=MAX_LIMITS {
-            let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
-            for under_way in [sent().await, sent().await, sent().await] {
-                assert!(under_way.end(Outcome::Limited(Some(SECOND)), ""), "{round}");
-            }
-            if round == 10 {
-                assert!(call(&pool, Outcome::Answered).await);
-            }
-        }
-        // A failure between two limits does not count as an answer.
-        let pool = self::pool(4);
-        for round in 0..MAX_LIMITS {
-            assert!(call(&pool, Outcome::Limited(Some(SECOND))).await, "{round}");
-            assert!(call(&pool, Outcome::Failed(Some(SECOND))).await, "{round}");
-        }
-        assert!(!call(&pool, Outcome::Limited(Some(SECOND))).await);
-        // A limit without a wait shows that the service is there; the retries of each call bound it.
-        let pool = self::pool(4);
-        for _ in 0..100 {
-            assert!(call(&pool, Outcome::Limited(None)).await);
-            tokio::time::advance(SECOND).await;
+            assert_eq!(slow.end(outcome), may_repeat, "{outcome:?}");
         }
     }
 }
@@ -623,7 +499,7 @@ mod first_wave_tests {
             others.spawn(async move {
                 let lead = enter_wave(name, later()).await;
                 let at = start.elapsed().as_millis();
-                if let Some(mut lead) = lead {
+                if let Some(lead) = lead {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     lead.begun();
                 }
@@ -639,7 +515,7 @@ mod first_wave_tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_others_wait_until_the_first_response_begins() {
-        let sent = wave("begins", async |mut lead| {
+        let sent = wave("begins", async |lead| {
             tokio::time::sleep(Duration::from_secs(2)).await;
             lead.begun();
         });
