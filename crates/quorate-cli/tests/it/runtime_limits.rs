@@ -88,7 +88,7 @@ fn a_models_empty_selection_is_not_paid_again_after_a_crash() {
     let place = swarm(YES, "dispatcher: {kind: llm-router, executor: router}\nhooks: {}\n");
     place.write(
         "router.sh",
-        "cat > /dev/null; echo >> calls; [ $(wc -l < calls) = 4 ] && kill -9 $PPID\necho '{\"next\": []}'",
+        "cat > /dev/null; echo >> calls; [ $(wc -l < calls) = 4 ] && kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)\necho '{\"next\": []}'",
     );
     place.write(
         "quorate.toml",

@@ -24,7 +24,8 @@ try link sh -c 'ln -s "$PWD/.quorate/keys" "$TMPDIR/k-$$"; cat "$TMPDIR/k-$$"/*.
 try move sh -c 'mv .quorate/keys "$TMPDIR/keys"'
 try rename sh -c 'mv .quorate quorate'
 try parent sh -c 'cat "/proc/$PPID/environ" > /dev/null' # its own shell's, for comparison
-try host readlink "/proc/$PPID/fd/0"
+try guard sh -c 'exec 3< "/proc/$0/mem"' "$PPID"
+try host readlink "/proc/$(cut -d' ' -f4 "/proc/$PPID/stat")/fd/0"
 try ledger-read sh -c 'head -c 16 .quorate/ledger.db >/dev/null'
 try ledger-write write .quorate/ledger.db
 try ledger-cut truncate -s 0 .quorate/ledger.db
@@ -118,7 +119,7 @@ fn a_sandbox_can_be_switched_off() {
         BURGLAR.lines().filter(|line| !["move", "rename", "ledger-"].iter().any(|word| line.contains(word)));
     place.write("bin/claude", burglar(&place, &harmless.collect::<Vec<_>>().join("\n")));
     let report = review(&place, "member").expect_any();
-    for what in ["keys", "host", "draft-write", "folder-write"] {
+    for what in ["keys", "guard", "host", "draft-write", "folder-write"] {
         assert!(did(&report).iter().any(|did| did == what), "{what}: {report:#}");
     }
 }
