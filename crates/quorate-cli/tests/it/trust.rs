@@ -291,6 +291,18 @@ fn trust_holds_until_a_file_or_its_script_changes() {
 }
 
 #[test]
+fn a_file_that_is_an_argument_belongs_to_its_command() {
+    let table = "[defaults]\nexecutor = \"evil\"\n[executors.evil]\ncommand = \"sh\"\nargs = [\"evil.sh\"]\n";
+    let place = checkout(&[("quorate.toml", table)]);
+    refused(&place, &["review", "draft.md"], "quorate.toml");
+    run(&place, &["trust"]).assert_code(0);
+    run(&place, &["review", "draft.md"]).assert_code(0);
+    std::fs::remove_file(place.path("repo/trace")).unwrap();
+    place.write("repo/evil.sh", TRACE.replace("ran", "ran again"));
+    refused(&place, &["review", "draft.md"], "quorate.toml");
+}
+
+#[test]
 fn trust_of_one_command_is_not_kept() {
     let place = checkout(&[("quorate.toml", DEFAULT)]);
     run(&place, &["review", "draft.md", "--trust"]).assert_code(0);

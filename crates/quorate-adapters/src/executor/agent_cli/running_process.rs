@@ -49,7 +49,7 @@ impl RunningProcess {
                 Ok(RunningProcess { child, pid, exit_fd: open_exit_fd(pid), pipes })
             }
             Err(error) => {
-                guard::request_exit(pid);
+                guard::kill_group(pid);
                 let _ = child.wait();
                 Err(error)
             }
@@ -74,11 +74,12 @@ impl RunningProcess {
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None) | Err(Errno::INTR))
     }
 
-    /// After the child has exited: reads the rest of its output, and reaps it.
+    /// After the child has exited: kills the rest of its group, and reads the rest of its output.
     pub(super) fn finish(mut self) -> io::Result<(ExitStatus, Pipes)> {
         self.pipes.stop_writing();
+        guard::kill_group(self.pid);
         let drained = self.drain();
-        let status = self.kill_and_reap()?;
+        let status = self.reap()?;
         drained?;
         Ok((status, self.pipes))
     }
@@ -107,14 +108,14 @@ impl RunningProcess {
                 std::thread::sleep(POLL_INTERVAL);
             }
         }
-        // It was not reaped before.
-        let _ = self.kill_and_reap();
+        guard::kill_group(self.pid);
+        // Its output is what counts.
+        let _ = self.reap();
         self.pipes
     }
 
-    /// Kills the rest of the group and waits for the child; only one that is stuck in the kernel does not end.
-    fn kill_and_reap(&mut self) -> io::Result<ExitStatus> {
-        guard::kill_group(self.pid);
+    /// Waits for the child, which has exited or was killed; only one that is stuck in the kernel does not end.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
         running().retain(|pid| *pid != self.pid);
         self.child.wait()
     }
