@@ -12,7 +12,7 @@ mod speak;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -252,6 +252,8 @@ pub struct Runner {
     pending: VecDeque<Turn>,
     /// The last turns that are settled, at most one less than a window.
     settled: VecDeque<SettledTurn>,
+    /// The window of the trigger before, where no participant was asked.
+    last_window: Vec<Turn>,
     chains: Chains,
     /// What is known of the first pending turn from before this process started.
     resumed: Option<PartialAnswer>,
@@ -312,6 +314,7 @@ impl Runner {
             last_read: None,
             pending: VecDeque::new(),
             settled: VecDeque::new(),
+            last_window: Vec::new(),
             chains: Chains::default(),
             resumed: None,
             phase: Phase::Idle,
@@ -437,7 +440,7 @@ impl Runner {
     fn settle(&mut self, turn: Turn) {
         self.chains.settle(&self.roster, &turn);
         self.cursor = Some(turn.id.clone());
-        self.settled.push_back(SettledTurn { line: self.prompt_line(&turn), turn });
+        self.settled.push_back(SettledTurn { line: OnceLock::new(), turn });
         while self.settled.len() >= self.swarm.policy.window.max(1) {
             self.settled.pop_front();
         }
@@ -471,7 +474,8 @@ fn own_stamp<'t>(runtime: &str, turn: &'t Turn) -> Option<&'t Stamp> {
 /// A turn that is settled, and what prompts show of it.
 struct SettledTurn {
     turn: Turn,
-    line: String,
+    /// Made when a participant is asked: most turns of a long conversation are never shown.
+    line: OnceLock<String>,
 }
 
 /// A trigger that some have answered.

@@ -2,21 +2,18 @@
 //! write.
 //!
 //! Any number of handles and processes append concurrently; each holds the lock `<journal>.lock` while it writes. Programs
-//! that do not know the lock may append as well, and people may edit the journal while it is open. An index beside it,
-//! `<journal>.idx`, makes the cost of a cycle independent of the journal's length; it may be deleted at any time. The
-//! modules: `format` defines the journal's syntax, `journal_handle` scans the journal and appends to it, `index` finds
-//! turns, `disk` has the lock, `warnings` reports problems.
+//! that do not know the lock may append as well, and people may edit the journal while it is open. A process scans the
+//! journal once and keeps the place of each turn in memory, so that the cost of a cycle does not depend on the journal's
+//! length. The modules: `format` defines the journal's syntax, `journal` scans the journal and appends to it, `warnings`
+//! reports problems.
 //!
 //! If two turns of a journal share an id, which only other programs can cause, the last one counts.
 
-mod disk;
 mod format;
-mod index;
-mod journal_handle;
+mod journal;
 mod warnings;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
@@ -27,13 +24,11 @@ use quorate_kernel::ports::substrate::{About, Appended, IdProof, Page, Substrate
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
-use self::journal_handle::JournalHandle;
+use self::journal::{Journal, JournalError};
 use super::{FileWatcher, check_turn, parse_sync, persistent};
 use crate::block::Block;
-use disk::JournalError;
-use quorate_kernel::files::{FileStamp, real_path};
+use crate::regular_file::{FileStamp, real_path};
 
 /// The kind that manifests name.
 pub const KIND: &str = "file";
@@ -44,8 +39,6 @@ const SETTLE_DELAY: Duration = Duration::from_millis(50);
 const SETTLE_CHECKS: usize = 20;
 /// From this many turns on a thread of its own reads them.
 const BLOCKING_TURNS: usize = 256;
-/// If the disk syncs within this time, the next append syncs on its own thread.
-const FAST_SYNC: Duration = Duration::from_millis(1);
 
 /// Builds the substrate from its block.
 ///
@@ -79,20 +72,10 @@ struct FileSubstrate {
     /// The file's one path, without links: two names of one journal share a lock, and are one conversation.
     path: PathBuf,
     sync: bool,
-    /// Whether the last sync took less than [`FAST_SYNC`].
-    syncs_fast: AtomicBool,
-    handle: Arc<Mutex<JournalHandle>>,
+    journal: Arc<Mutex<Journal>>,
     watch: FileWatcher,
-    last_read: Arc<Shared<LastRead>>,
-}
-
-/// What the last `read` returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LastRead {
-    /// A part, or `read` was never called.
-    Partial,
-    /// All turns of the journal that had this stamp.
-    Complete(Option<FileStamp>),
+    /// The stamp of the journal of which the last `read` returned all turns, if it did.
+    read_whole: Arc<Shared<Option<Option<FileStamp>>>>,
 }
 
 impl FileSubstrate {
@@ -100,32 +83,31 @@ impl FileSubstrate {
         let path = real_path(named);
         FileSubstrate {
             sync,
-            syncs_fast: AtomicBool::new(false),
-            handle: Arc::new(Mutex::new(JournalHandle::new(path.clone()))),
+            journal: Arc::new(Mutex::new(Journal::new(path.clone()))),
             watch: FileWatcher::new(&path),
             path,
-            last_read: Arc::new(Shared::new(LastRead::Partial)),
+            read_whole: Arc::default(),
         }
     }
 
-    /// Works with the journal handle: on this thread if that takes a few system calls on cached data, since a thread switch
-    /// costs more; on a thread of its own if it may take long.
-    async fn with_handle<T: Send + 'static>(
+    /// Works with the journal: on this thread if that takes a few system calls on cached data, since a thread switch costs
+    /// more; on a thread of its own if it may take long.
+    async fn with_journal<T: Send + 'static>(
         &self,
         appending: bool,
         many: bool,
-        work: impl FnOnce(&mut JournalHandle) -> Result<T, JournalError> + Send + 'static,
+        work: impl FnOnce(&mut Journal) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, SubstrateError> {
-        let mut handle = self.handle.clone().lock_owned().await;
-        let now = self.wait_until_settled(&handle).await?;
-        let task = move |handle: &mut JournalHandle| {
-            let result = work(handle);
-            handle.lock.release();
+        let mut journal = self.journal.clone().lock_owned().await;
+        let now = self.wait_until_settled(&journal).await?;
+        let task = move |journal: &mut Journal| {
+            let result = work(journal);
+            journal.release();
             result
         };
-        let result = match !many && handle.is_cheap(now, appending) {
-            true => task(&mut handle),
-            false => tokio::task::spawn_blocking(move || task(&mut handle))
+        let result = match !many && journal.is_quick(now, appending) {
+            true => task(&mut journal),
+            false => tokio::task::spawn_blocking(move || task(&mut journal))
                 .await
                 .map_err(std::io::Error::other)
                 .map_err(JournalError::Io)
@@ -135,11 +117,12 @@ impl FileSubstrate {
     }
 
     /// Waits until a journal that became shorter no longer changes; returns its stamp.
-    async fn wait_until_settled(&self, handle: &JournalHandle) -> Result<Option<FileStamp>, SubstrateError> {
-        let read_stamp = || handle.stamp().map_err(|error| error.into_port_error(&self.path));
+    async fn wait_until_settled(&self, journal: &Journal) -> Result<Option<FileStamp>, SubstrateError> {
+        let read_stamp =
+            || journal.stamp().map_err(|error| JournalError::Io(error).into_port_error(&self.path));
         let mut now = read_stamp()?;
         for _ in 0..SETTLE_CHECKS {
-            if !handle.has_lost_data(now) {
+            if !journal.has_lost_data(now) {
                 break;
             }
             tokio::time::sleep(SETTLE_DELAY).await;
@@ -149,23 +132,6 @@ impl FileSubstrate {
             }
         }
         Ok(now)
-    }
-
-    /// Syncs: on this thread, if the last sync was faster than a thread switch.
-    async fn sync_file(&self, file: Arc<std::fs::File>) -> std::io::Result<()> {
-        let started = Instant::now();
-        let synced = match self.syncs_fast.load(Ordering::Relaxed) {
-            true => file.sync_data(),
-            false => {
-                tokio::task::spawn_blocking(move || file.sync_data()).await.map_err(std::io::Error::other)?
-            }
-        };
-        self.syncs_fast.store(started.elapsed() < FAST_SYNC, Ordering::Relaxed);
-        synced
-    }
-
-    fn last_read(&self) -> LastRead {
-        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -184,16 +150,17 @@ impl Substrate for FileSubstrate {
     }
 
     fn locate(&self, turn: &Name) -> Option<(PathBuf, usize)> {
-        Some((self.path.clone(), journal_handle::line_of(&self.path, turn)?))
+        Some((self.path.clone(), journal::line_of(&self.path, turn).ok()??))
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
-        let (appended, file) = self.with_handle(true, false, move |handle| handle.append(turn)).await?;
+        let (appended, file) = self.with_journal(true, false, move |journal| journal.append(turn)).await?;
         if self.sync {
             // Without the lock: others append meanwhile, and one sync covers all earlier writes. A turn that existed
             // already may be one whose writer is syncing it now.
-            self.sync_file(file).await.map_err(|error| {
+            let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+            synced.map_err(std::io::Error::other).flatten().map_err(|error| {
                 SubstrateError::unavailable(
                     format!("the journal {} cannot be synced", self.path.display()),
                     error,
@@ -204,25 +171,23 @@ impl Substrate for FileSubstrate {
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
-        let (since, last_read) = (since.cloned(), self.last_read.clone());
-        let read = move |handle: &mut JournalHandle| {
-            let before = handle.stamp();
-            let page = handle.page(since.as_deref(), limit);
-            let now = match &page {
-                Ok((_, true)) => LastRead::Complete(handle.scanned_stamp),
-                Ok((_, false)) => LastRead::Partial,
+        let (since, read_whole) = (since.cloned(), self.read_whole.clone());
+        let read = move |journal: &mut Journal| {
+            let before = journal.stamp();
+            let page = journal.page(since.as_deref(), limit);
+            *read_whole.lock().unwrap_or_else(PoisonError::into_inner) = match &page {
+                Ok((_, is_all)) => is_all.then_some(journal.scanned),
                 // The journal cannot be read until it is corrected.
-                Err(_) => before.map_or(LastRead::Partial, LastRead::Complete),
+                Err(_) => before.ok(),
             };
-            *last_read.lock().unwrap_or_else(PoisonError::into_inner) = now;
             Ok(page?.0)
         };
-        self.with_handle(false, limit > BLOCKING_TURNS, read).await
+        self.with_journal(false, limit > BLOCKING_TURNS, read).await
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         let at = at.clone();
-        self.with_handle(false, count > BLOCKING_TURNS, move |handle| handle.window(&at, count)).await
+        self.with_journal(false, count > BLOCKING_TURNS, move |journal| journal.window(&at, count)).await
     }
 
     async fn changed(&self) -> Result<(), SubstrateError> {
@@ -230,7 +195,7 @@ impl Substrate for FileSubstrate {
             let mut rung = self.watch.subscribe()?;
             let now = FileStamp::of_path(&self.path)
                 .map_err(|error| JournalError::Io(error).into_port_error(&self.path))?;
-            if self.last_read() != LastRead::Complete(now) {
+            if *self.read_whole.lock().unwrap_or_else(PoisonError::into_inner) != Some(now) {
                 return Ok(());
             }
             // This object owns the sender, so the channel stays open.

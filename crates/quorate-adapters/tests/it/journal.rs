@@ -1,8 +1,7 @@
 //! The journal: the public format in both directions, writes that were cut off, people and other programs that change
-//! it, several processes, and its index.
+//! it, and several processes.
 mod concurrent_edits;
 mod contents;
-mod index;
 mod model;
 mod other_programs;
 mod processes;
@@ -68,7 +67,7 @@ impl Journal {
         file.expect("a file").write_all(text.as_ref()).expect("a file");
     }
 
-    /// The turns that a new reader without an index sees.
+    /// The turns that a new reader sees.
     async fn read_fresh(&self) -> Vec<Turn> {
         let copy = Journal::with_content(std::fs::read(self.path()).unwrap_or_default());
         read_all(&*copy.open(), 1_000).await

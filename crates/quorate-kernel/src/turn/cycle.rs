@@ -74,6 +74,7 @@ impl Runner {
                 if self.swarm.flags.on_idle {
                     self.hooks.idle(cycle);
                 }
+                self.last_window = window;
                 let misses = self.swarm.dispatcher.near_misses(&trigger.content, &self.roster);
                 let why = (!misses.is_empty()).then(|| misses.join(" "));
                 return self.settle_unanswered(trigger, why, cost, started).await;
@@ -253,9 +254,16 @@ impl Runner {
         answered
     }
 
-    /// The window up to the trigger.
-    pub(super) fn window(&self, trigger: &Turn) -> Vec<Turn> {
-        self.settled_window().map(|one| &one.turn).chain([trigger]).cloned().collect()
+    /// The window up to the trigger. After a trigger that no participant answers it is the window before, one turn further.
+    fn window(&mut self, trigger: &Turn) -> Vec<Turn> {
+        let mut window = std::mem::take(&mut self.last_window);
+        let before = self.settled.back().map(|settled| &settled.turn.id);
+        if window.is_empty() || window.last().map(|last| &last.id) != before {
+            window = self.settled_window().map(|settled| settled.turn.clone()).collect();
+        }
+        window.push(trigger.clone());
+        window.drain(..window.len().saturating_sub(self.swarm.policy.window.max(1)));
+        window
     }
 
     /// What is before the trigger in the window.
@@ -279,7 +287,10 @@ impl Runner {
 
     /// The shared material of all participants that are asked about a trigger.
     fn question(&self, window: Vec<Turn>, asked: &[Name]) -> TurnQuestion {
-        let mut lines: Vec<&str> = self.settled_window().map(|one| &*one.line).collect();
+        let settled = self.settled_window();
+        let mut lines: Vec<&str> = settled
+            .map(|settled| settled.line.get_or_init(|| self.prompt_line(&settled.turn)).as_str())
+            .collect();
         let trigger = window.last().map(|trigger| self.prompt_line(trigger)).unwrap_or_default();
         lines.push(&trigger);
         let states = self.unsaved_states.iter().filter(|(id, _)| asked.contains(id));

@@ -121,6 +121,7 @@ impl Runner {
         // An earlier attempt may have stopped halfway.
         self.pending.clear();
         self.settled.clear();
+        self.last_window.clear();
         self.unrecorded_settled.clear();
         self.chains = match self.about.keeps {
             Keeps::Stamps => Chains::default(),
@@ -194,6 +195,7 @@ impl Runner {
         }
         self.pending.clear();
         self.settled.clear();
+        self.last_window.clear();
         self.unrecorded_settled.clear();
         (self.resumed, self.evidence, self.chains) = (None, Evidence::default(), Chains::default());
         (self.cursor, self.last_read, self.position) = (at.clone(), at.clone(), Some(count));

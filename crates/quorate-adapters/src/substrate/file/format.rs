@@ -9,30 +9,31 @@
 //!   was cut off, and the number of line feeds at its end. Every `>` in it is written `\u003e`.
 //! - A content line that begins with any number of `\` and then with `=== TURN` or `<!-- quorate:` is written with one
 //!   more `\`.
-//! - The next append marks a turn that was cut off with the line `<!-- quorate: {"torn":true} -->` at its end. A cut-off
-//!   line that belongs to no turn (a header, one of these marks) is followed by `<!-- quorate: {"cut":1} -->`, which
-//!   tells how many lines before it are not part of the content.
+//! - The next append marks a turn that was cut off with the line `<!-- quorate: {"torn":true} -->` at its end. A header
+//!   that was cut off is followed by `<!-- quorate: {"cut":1} -->`, which tells how many lines before it are not part of
+//!   the content.
 //!
 //! A header line may end with a carriage return, as some editors and programs write it: then a carriage return at the end
 //! of each line of that turn is not part of the content. Quorate ends lines with line feeds alone. A byte order mark
-//! before the first line is ignored.
+//! before the first line is ignored. Bytes that are not UTF-8 are read as U+FFFD.
 
 use std::borrow::Cow;
+use std::io::{self, BufRead};
 
 use quorate_kernel::conversation::{Stamp, Turn};
 use quorate_kernel::ports::substrate::IdProof;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::format;
+use super::super::turn_id;
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
 /// How a line begins that may be meant as a header.
 const HEADER_LIKE: &str = "=== TURN ";
 const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// The prefix of content lines that must be escaped.
+/// The prefixes of content lines that must be escaped.
 const TURN: &str = "=== TURN";
 const NOTE: &str = "<!-- quorate:";
 const NOTE_OPENING: &str = "<!-- quorate: ";
@@ -40,86 +41,70 @@ const NOTE_OPENING: &str = "<!-- quorate: ";
 const OWN_NOTE_OPENING: &str = r#"<!-- quorate: {"bytes":"#;
 const NOTE_CLOSING: &str = " -->";
 const TORN: &str = r#"<!-- quorate: {"torn":true} -->"#;
+const CUT: &str = r#"<!-- quorate: {"cut":"#;
 /// The metadata of a turn that was cut off.
 const TORN_KEY: &str = "torn";
-const CUT: &str = r#"<!-- quorate: {"cut":"#;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) id: Name,
-    pub(super) participant: Name,
-    pub(super) timestamp: Name,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header<'a> {
+    pub(super) id: &'a str,
+    pub(super) participant: &'a str,
+    pub(super) timestamp: &'a str,
     /// Whether its line ends with a carriage return, as those of its turn then do.
     has_carriage_returns: bool,
 }
 
-/// The header in a line (without its line feed). A header that is not UTF-8 is an error: the offset of the bad byte.
-pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
-    let has_carriage_returns = line.ends_with(b"\r");
-    let line = &line[..line.len() - usize::from(has_carriage_returns)];
-    if !line.starts_with(OPENING.as_bytes()) || !line.ends_with(CLOSING.as_bytes()) {
-        return Ok(None);
+impl<'a> Header<'a> {
+    /// The header in a line.
+    pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
+        if !line.starts_with(OPENING.as_bytes()) {
+            return None;
+        }
+        let line = std::str::from_utf8(line).ok()?;
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let (line, has_carriage_returns) = match line.strip_suffix('\r') {
+            Some(line) => (line, true),
+            None => (line, false),
+        };
+        let mut words = line.strip_prefix(OPENING)?.strip_suffix(CLOSING)?.split(' ');
+        let id = words.next()?;
+        let participant = words.next()?.strip_prefix("participant=")?;
+        let timestamp = words.next()?.strip_prefix("ts=")?;
+        let is_word = |word: &str| !word.is_empty() && !word.contains(is_space);
+        (words.next().is_none() && [id, participant, timestamp].into_iter().all(is_word)).then_some(Header {
+            id,
+            participant,
+            timestamp,
+            has_carriage_returns,
+        })
     }
-    let line = std::str::from_utf8(line).map_err(|error| error.valid_up_to())?;
-    let inner = line.strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(CLOSING));
-    let mut words = inner.unwrap_or_default().split(' ');
-    let (Some(id), Some(participant), Some(timestamp), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Ok(None);
-    };
-    let (Some(participant), Some(timestamp)) =
-        (participant.strip_prefix("participant="), timestamp.strip_prefix("ts="))
-    else {
-        return Ok(None);
-    };
-    let is_word = |word: &str| !word.is_empty() && !word.contains(is_space);
-    Ok([id, participant, timestamp].into_iter().all(is_word).then(|| Header {
-        id: id.into(),
-        participant: participant.into(),
-        timestamp: timestamp.into(),
-        has_carriage_returns,
-    }))
-}
 
-/// Whether the id is that of a turn with this content.
-pub(super) fn proves(header: &Header, content: &str) -> bool {
-    super::super::turn_id(&header.participant, &header.timestamp, content) == header.id
-}
-
-/// What the id of a turn proves. A program that takes no note of line feeds at the end of a text, escapes nothing or ends
-/// lines with carriage returns has made the id of the text as it had it. A turn that was cut off has the id of the whole.
-pub(super) fn id_proof(turn: &Turn) -> IdProof {
-    let proof = super::super::id_proof(turn);
-    if proof != IdProof::Broken {
-        return proof;
+    /// Whether the id is that of a turn with this content.
+    pub(super) fn proves(&self, content: &str) -> bool {
+        *turn_id(self.participant, self.timestamp, content) == *self.id
     }
-    if turn.stamp.is_none() && turn.meta.get(TORN_KEY) == Some(&Json::Bool(true)) {
-        return IdProof::Absent;
-    }
-    let proves =
-        |content: &str| super::super::turn_id(&turn.participant, &turn.timestamp, content) == turn.id;
-    let readings =
-        [(*turn.content).to_owned(), escape(&turn.content).into_owned(), turn.content.replace('\n', "\r\n")];
-    match readings.into_iter().any(|reading| proves_with_line_feeds(reading, MAX_TRAILING_FEEDS, proves)) {
-        true => IdProof::Holds,
-        false => IdProof::Broken,
-    }
-}
-
-/// The length of the byte order mark at the beginning of a text.
-pub(super) fn byte_order_mark(text: &[u8]) -> usize {
-    if text.starts_with(BYTE_ORDER_MARK.as_bytes()) { BYTE_ORDER_MARK.len() } else { 0 }
-}
-
-/// Whether a line looks like a header, valid or not.
-pub(super) fn is_like_header(line: &[u8]) -> bool {
-    line[byte_order_mark(line)..].starts_with(HEADER_LIKE.as_bytes())
 }
 
 /// White space by the public reader's `\s`.
 fn is_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
+}
+
+/// Whether a line looks like a header, valid or not.
+pub(super) fn is_like_header(line: &[u8]) -> bool {
+    let line = line.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(line);
+    line.starts_with(HEADER_LIKE.as_bytes())
+}
+
+/// Whether a line is a mark that declares lines before it as cut off.
+pub(super) fn is_cut_mark(line: &[u8]) -> bool {
+    line.starts_with(CUT.as_bytes())
+}
+
+/// Whether a line is the beginning of a header. Some file systems set a file's new length before they write its bytes.
+fn is_cut_header(line: &str) -> bool {
+    let prefix = line.trim_end_matches('\0');
+    !line.is_empty() && (OPENING.starts_with(prefix) || prefix.starts_with(OPENING))
 }
 
 /// The JSON in the line after the header.
@@ -172,361 +157,263 @@ pub(super) fn render(turn: &Turn) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// What must be appended to the end of the journal before the next turn.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct TailRepair {
-    /// Its last line has no line feed.
-    pub(super) line_feed: bool,
-    /// The number of lines at its end that are not part of the last turn.
-    pub(super) cut_lines: usize,
-    /// The last turn was cut off.
-    pub(super) torn: bool,
-}
-
-impl TailRepair {
-    /// The text that repairs the end.
-    pub(super) fn to_text(&self) -> String {
-        let mut text = String::new();
-        if self.line_feed {
-            text.push('\n');
-        }
-        if self.cut_lines > 0 {
-            text.push_str(&format!("{CUT}{}}}{NOTE_CLOSING}\n", self.cut_lines));
-        }
-        if self.torn {
-            text.push_str(TORN);
-            text.push('\n');
-        }
-        text
-    }
-}
-
 /// A turn as read from the journal.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) turn: Turn,
-    /// Whether only its header exists: it is being written, or was cut off at once. It is shown when something follows it.
+    /// Whether the journal ends within it: it is being written, or was cut off. It is shown when something follows it.
     pub(super) pending: bool,
     /// Whether text follows that belongs to no turn: a program has appended text without a header.
     pub(super) has_stray_text: bool,
-    pub(super) tail_repair: TailRepair,
+    /// Whether the journal's last line is a header that was cut off.
+    pub(super) has_cut_header: bool,
+    /// What must be appended before the next turn.
+    pub(super) repair: String,
 }
 
-/// The text between two headers.
-pub(super) struct Body<'a> {
-    pub(super) text: &'a [u8],
-    /// Whether it is at the journal's end.
+/// A header and the text up to the next one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawTurn<'a> {
+    /// Where its header begins.
+    pub(super) offset: u64,
+    pub(super) header: Header<'a>,
+    pub(super) body: &'a [u8],
+    /// Whether the journal ends with it.
     pub(super) is_last: bool,
-    /// Whether the header's line has its line feed.
-    pub(super) header_line_ended: bool,
+    /// Whether its last line has no line feed.
+    is_open: bool,
 }
 
-#[derive(Debug)]
-pub(super) enum ParseError {
-    /// The body is not UTF-8 at this offset.
-    Text(usize),
-    /// It has a complete note that cannot be read: it may hold a participant's state, so it is not shown as content.
-    Note(serde_json::Error),
+/// Splits a text into turns. Text before the first header belongs to no turn.
+pub(super) struct Scanner<R> {
+    lines: R,
+    /// The offset of the next line.
+    at: u64,
+    header: Vec<u8>,
+    body: Vec<u8>,
+    /// The line of the next turn's header, and its offset.
+    next: Vec<u8>,
+    next_offset: u64,
 }
 
-pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, ParseError> {
-    let ended = body.text.last().map_or(body.header_line_ended, |byte| *byte == b'\n');
-    let open = body.is_last && !ended;
-    // A text that was cut off may end within a character, with or without its mark.
-    let (text, split) = match std::str::from_utf8(body.text) {
-        Ok(text) => (Cow::Borrowed(text), false),
-        Err(error) => {
-            let rest = &body.text[error.valid_up_to()..];
-            let prefix_len = rest.iter().take_while(|byte| **byte >= 0x80).count().min(3);
-            let is_begun =
-                std::str::from_utf8(&rest[..prefix_len]).is_err_and(|error| error.error_len().is_none());
-            let split = body.is_last && is_begun && may_follow_a_cut(&rest[prefix_len..]);
-            let lossy = String::from_utf8_lossy(body.text);
-            match split || lossy.lines().any(|line| line == TORN || parse_cut_mark(line).is_some()) {
-                true => (lossy, split),
-                false => return Err(ParseError::Text(error.valid_up_to())),
+impl<R: BufRead> Scanner<R> {
+    /// Scans text that begins at this offset of the journal, with a line.
+    pub(super) fn new(lines: R, at: u64) -> Self {
+        Scanner { lines, at, header: Vec::new(), body: Vec::new(), next: Vec::new(), next_offset: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<RawTurn<'_>>> {
+        if self.next.is_empty() && !self.read_body()? {
+            return Ok(None);
+        }
+        std::mem::swap(&mut self.header, &mut self.next);
+        let offset = self.next_offset;
+        let is_last = !self.read_body()?;
+        let is_open = is_last && self.body.last().or(self.header.last()) != Some(&b'\n');
+        let header = Header::parse(&self.header);
+        Ok(header.map(|header| RawTurn { offset, header, body: &self.body, is_last, is_open }))
+    }
+
+    /// Reads up to the next header; returns whether there is one.
+    fn read_body(&mut self) -> io::Result<bool> {
+        self.body.clear();
+        self.next.clear();
+        loop {
+            let (begin, offset) = (self.body.len(), self.at);
+            self.at += self.lines.read_until(b'\n', &mut self.body)? as u64;
+            let line = &self.body[begin..];
+            let mark = if offset == 0 { BYTE_ORDER_MARK } else { "" };
+            let line = line.strip_prefix(mark.as_bytes()).unwrap_or(line);
+            if Header::parse(line).is_some() {
+                self.next.extend_from_slice(line);
+                self.next_offset = offset;
+                self.body.truncate(begin);
+                return Ok(true);
+            }
+            if self.body.len() == begin {
+                return Ok(false);
             }
         }
-    };
-    let text = if header.has_carriage_returns { strip_carriage_returns(&text) } else { text };
-    if let Some(entry) = parse_plain(header, body, &text) {
-        return Ok(entry);
     }
-    let mut lines: Vec<&str> = text.split('\n').collect();
-    let first = lines[0];
-    let (note, flaw) = match parse_note(first) {
-        Ok(note) => (note, None),
-        Err(error) => (None, Some(error)),
-    };
-    // A note that was cut off is neither note nor content.
-    let broken = note.is_none() && is_cut_note(first);
-    // Another program's content may begin like a note. The id then proves that it is content.
-    let like_a_note = flaw.is_some() || first.starts_with(OWN_NOTE_OPENING);
-    let is_note = broken
-        && like_a_note
-        && !proves_any(&lines, [join_content(&lines, None), lines.join("\n")], |content| {
-            proves(header, content)
-        });
-    if note.is_some() {
-        lines.remove(0);
-    }
-    let marks = strip_marks(&mut lines);
-    if let Some(error) = flaw.filter(|_| is_note && !marks.torn && !first.contains('\0')) {
-        return Err(ParseError::Note(error));
-    }
-    let mut tail_repair = TailRepair { line_feed: open, ..TailRepair::default() };
-    let is_whole = |lines: &[&str]| {
-        let content = join_content(lines, note.as_ref());
-        let bytes = note.as_ref().and_then(|note| note.bytes);
-        bytes == Some(content.len()) || proves(header, &content)
-    };
-    let mut torn = marks.torn;
-    let mut headed = false;
-    if body.is_last {
-        // A repair that was cut off after its first byte leaves a line feed behind the text that it repairs.
-        let end = (!open && lines.len() > 2 && lines.last() == Some(&"")).then(|| lines.pop());
-        let short = |lines: &[&str]| {
-            let bytes = note.as_ref().and_then(|note| note.bytes);
-            bytes.is_some_and(|bytes| join_content(lines, note.as_ref()).len() < bytes)
-        };
-        let mark = match &lines[..] {
-            [rest @ .., mark] if open && is_cut_mark(mark) && (note.is_some() || !rest.is_empty()) => {
-                // Any few bytes may be the beginning of a mark, but only behind other cut-off text.
-                let header = |rest: &[&str]| {
-                    rest.split_last().is_some_and(|(last, rest)| is_cut_header(last) && is_whole(rest))
-                };
-                split || mark.len() > "<!--".len() || header(rest) || short(rest)
-            }
-            _ => false,
-        };
-        if mark {
-            lines.pop();
-            tail_repair.cut_lines += 1;
-        }
-        let header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
-        let sure = open && lines.last().is_some_and(|line| line.starts_with(HEADER_LIKE));
-        if header && (sure || marks.any || is_whole(&lines[..lines.len() - 1])) {
-            lines.pop();
-            tail_repair.cut_lines += 1;
-            headed = true;
-        } else if mark {
-            // The beginning of a mark without a cut-off header: the mark of a turn that was cut off.
-            torn = true;
-        }
-        if tail_repair.cut_lines == 0 {
-            lines.extend(end.flatten());
-        }
-    }
-    if is_note || broken && (marks.torn || (open && lines.len() == 1)) {
-        lines.retain(|line| !std::ptr::eq(*line, first));
-        torn = true;
-    }
-    let mut content = join_content(&lines, note.as_ref());
-    let note = note.unwrap_or_default();
-    let has_stray_text = !marks.torn && is_stray(header, &note, &content);
-    if has_stray_text {
-        // The turn is complete, whatever was cut off behind it.
-        content.truncate(note.bytes.unwrap_or_default());
-        torn = false;
-        // Half a character can be read once it is marked.
-        tail_repair.cut_lines = tail_repair.cut_lines.max(usize::from(split));
-    } else if body.is_last && !torn {
-        let empty = open && !body.text.is_empty() && body.text.iter().all(|byte| *byte == 0);
-        torn =
-            empty || (split && !headed) || is_truncated(&content, &note, open && tail_repair.cut_lines == 0);
-    }
-    tail_repair.torn = torn && !marks.torn;
-    let content = match torn {
-        true => content.trim_end_matches(['\n', '\0']).to_owned(),
-        false => content,
-    };
-    let mut meta = note.meta;
-    if torn {
-        meta.insert(TORN_KEY.to_owned(), Json::Bool(true));
-    }
-    let pending = body.is_last && (body.text.is_empty() || (tail_repair.torn && content.is_empty()));
-    let turn = build_turn(header, content, meta, note.stamp.filter(|_| !torn));
-    Ok(Entry { turn, pending, has_stray_text, tail_repair })
 }
 
-/// Reads a turn that others follow and that has nothing unusual in it, which most do.
-fn parse_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
-    let (first, rest) = text.split_once('\n')?;
-    let note = parse_note(first).ok()?;
-    let rest = if note.is_some() { rest } else { text };
-    if body.is_last || !is_plain(rest) {
-        return None;
+impl RawTurn<'_> {
+    /// Whether it may have a key, or is not what it seems.
+    pub(super) fn needs_parsing(&self) -> bool {
+        self.is_last || self.body.starts_with(NOTE.as_bytes())
     }
-    let note = note.unwrap_or_default();
-    let mut content = rest.trim_end_matches('\n').to_owned();
-    content.extend(std::iter::repeat_n('\n', note.newlines));
-    let has_stray_text = is_stray(header, &note, &content);
-    if has_stray_text {
-        content.truncate(note.bytes.unwrap_or_default());
+
+    /// Reads the turn.
+    ///
+    /// # Errors
+    /// When its note cannot be read. It may hold a participant's state, so it is not shown as content.
+    pub(super) fn parse(&self) -> Result<Entry, serde_json::Error> {
+        let header = &self.header;
+        let mut text = String::from_utf8_lossy(self.body);
+        if header.has_carriage_returns {
+            let replaced = text.replace("\r\n", "\n");
+            text = Cow::Owned(replaced.strip_suffix('\r').unwrap_or(&replaced).to_owned());
+        }
+        let (first, after_first) = text.split_once('\n').unwrap_or((&text, ""));
+        let json =
+            first.strip_prefix(NOTE_OPENING).filter(|_| first != TORN && !is_cut_mark(first.as_bytes()));
+        let (note, rest): (Option<Note>, &str) = match json.map(|json| json.strip_suffix(NOTE_CLOSING)) {
+            Some(Some(json)) => (Some(serde_json::from_str(json)?), after_first),
+            // A note that was cut off is not content.
+            Some(None) if first.starts_with(OWN_NOTE_OPENING) => (None, after_first),
+            _ => (Some(Note::default()), &*text),
+        };
+        let (rest, is_marked) = strip_marks(rest);
+        let is_cut_note = note.is_none();
+        let note = note.unwrap_or_default();
+        let mut content = join_content(&rest, &note);
+        let mut has_cut_header = false;
+        if self.is_open
+            && let Some((before, last)) = rest.rsplit_once('\n').or(Some(("", &*rest)))
+            && is_cut_header(last)
+        {
+            let before = join_content(before, &note);
+            has_cut_header = last.starts_with(HEADER_LIKE) || header.proves(&before);
+            if has_cut_header {
+                content = before;
+            }
+        }
+        let has_stray_text = !is_marked && is_stray(header, &note, &content);
+        if has_stray_text {
+            content.truncate(note.bytes.unwrap_or_default());
+        }
+        let mut turn = Turn {
+            id: header.id.into(),
+            participant: header.participant.into(),
+            timestamp: header.timestamp.into(),
+            content: content.into(),
+            meta: note.meta,
+            stamp: note.stamp,
+        };
+        // A line that a person shortened keeps the number of lines; a write that was cut off leaves fewer.
+        let is_short = note.bytes.is_some_and(|bytes| turn.content.len() < bytes)
+            && line_feeds(&turn.content) < note.lines;
+        let is_unproven = self.is_open && !has_stray_text && id_proof(&turn) == IdProof::Broken;
+        let is_torn = !is_marked && (is_cut_note || self.is_last && (is_short || is_unproven));
+        if is_marked || is_torn {
+            turn.content = turn.content.trim_end_matches(['\n', '\0']).into();
+            turn.meta.insert(TORN_KEY.to_owned(), Json::Bool(true));
+            turn.stamp = None;
+        }
+        let mut repair = String::from(if self.is_open { "\n" } else { "" });
+        if has_cut_header {
+            repair.extend([CUT, "1} -->\n"]);
+        }
+        if is_torn {
+            repair.extend([TORN, "\n"]);
+        }
+        let pending = self.is_last && (self.body.is_empty() || is_torn);
+        Ok(Entry { turn, pending, has_stray_text, has_cut_header, repair })
     }
-    let turn = build_turn(header, content, note.meta, note.stamp);
-    Some(Entry { turn, pending: false, has_stray_text, tail_repair: TailRepair::default() })
 }
 
 /// Whether the content consists of the whole content by its note, proved by the id, and more lines.
-fn is_stray(header: &Header, note: &Note, content: &str) -> bool {
+fn is_stray(header: &Header<'_>, note: &Note, content: &str) -> bool {
     let Some((original, rest)) = note.bytes.and_then(|bytes| content.split_at_checked(bytes)) else {
         return false;
     };
     // Words that were added to its last line change the content.
     let starts_line = original.ends_with('\n') || rest.starts_with('\n');
-    starts_line && !rest.is_empty() && proves(header, original)
+    starts_line && !rest.is_empty() && header.proves(original)
 }
 
-/// The lines without carriage returns at their ends.
-fn strip_carriage_returns(text: &str) -> Cow<'static, str> {
-    let mut text = text.replace("\r\n", "\n");
-    if text.ends_with('\r') {
-        text.pop();
+/// The text without marks and the lines that they declare as cut off, and whether the turn is marked as cut off.
+fn strip_marks(text: &str) -> (Cow<'_, str>, bool) {
+    if !text.contains(NOTE_OPENING) {
+        return (Cow::Borrowed(text), false);
     }
-    text.into()
-}
-
-fn build_turn(header: &Header, content: String, meta: Map<String, Json>, stamp: Option<Stamp>) -> Turn {
-    Turn {
-        id: header.id.clone(),
-        participant: header.participant.clone(),
-        timestamp: header.timestamp.clone(),
-        content: content.into(),
-        meta,
-        stamp,
-    }
-}
-
-/// Whether the content at the journal's end is shorter than its note tells. A line that a person shortened keeps the
-/// number of lines; a write that was cut off leaves fewer, or one without a line feed.
-fn is_truncated(content: &str, note: &Note, open: bool) -> bool {
-    let content = if open { content.trim_end_matches('\0') } else { content };
-    note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
-}
-
-/// The note in a line; an error if the line has the form of a note and cannot be read.
-fn parse_note(line: &str) -> Result<Option<Note>, serde_json::Error> {
-    let json = line.strip_prefix(NOTE_OPENING).and_then(|rest| rest.strip_suffix(NOTE_CLOSING));
-    let json = json.filter(|_| line != TORN && parse_cut_mark(line).is_none());
-    json.map(serde_json::from_str).transpose()
-}
-
-/// The number of lines before it that a mark declares as cut off.
-pub(super) fn parse_cut_mark(line: &str) -> Option<usize> {
-    let number = line.strip_prefix(CUT)?.strip_suffix("} -->")?;
-    number.parse().ok()
-}
-
-/// The marks in a body.
-#[derive(Default)]
-struct TailMarks {
-    torn: bool,
-    any: bool,
-}
-
-/// Removes the marks from a body, with the lines that they declare as cut off.
-fn strip_marks(lines: &mut Vec<&str>) -> TailMarks {
-    let mut marks = TailMarks::default();
-    if !lines.iter().any(|line| line.starts_with(NOTE_OPENING)) {
-        return marks;
-    }
-    let mut content: Vec<&str> = Vec::with_capacity(lines.len());
-    for line in lines.iter() {
-        if *line == TORN {
-            marks = TailMarks { torn: true, any: true };
-        } else if let Some(number) = parse_cut_mark(line) {
-            marks.any = true;
-            content.truncate(content.len().saturating_sub(number));
-        } else {
-            content.push(line);
+    let (mut lines, mut is_torn) = (Vec::new(), false);
+    for line in text.split('\n') {
+        let cut = line.strip_prefix(CUT).and_then(|rest| rest.strip_suffix("} -->")?.parse::<usize>().ok());
+        match cut {
+            _ if line == TORN => is_torn = true,
+            Some(cut) => lines.truncate(lines.len().saturating_sub(cut)),
+            None => lines.push(line),
         }
     }
-    *lines = content;
-    marks
+    (Cow::Owned(lines.join("\n")), is_torn)
 }
 
-// Remains of a write that was cut off. Some file systems set a file's new length before they write its new bytes.
-
-/// Whether a line is the beginning of a header, or empty.
-pub(super) fn is_cut_header(line: &str) -> bool {
-    let prefix = line.trim_end_matches('\0');
-    !line.is_empty() && (OPENING.starts_with(prefix) || prefix.starts_with(OPENING))
-}
-
-/// Whether a line is the beginning of a mark.
-fn is_cut_mark(line: &str) -> bool {
-    let prefix = line.trim_end_matches('\0');
-    let number = |rest: &str| {
-        " -->".starts_with(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('}'))
-    };
-    !prefix.is_empty()
-        && (TORN.starts_with(prefix)
-            || CUT.starts_with(prefix)
-            || prefix.strip_prefix(CUT).is_some_and(number))
-}
-
-/// Whether a text can follow a character that was cut off: it is empty, or the beginning of a repair.
-fn may_follow_a_cut(rest: &[u8]) -> bool {
-    let is_mark = |mark: &[u8]| mark.is_empty() || std::str::from_utf8(mark).is_ok_and(is_cut_mark);
-    rest.iter().all(|byte| *byte == 0) || rest.strip_prefix(b"\n").is_some_and(is_mark)
-}
-
-/// Whether the line after the header is the beginning of a note, and no mark.
-fn is_cut_note(line: &str) -> bool {
-    let prefix = line.trim_end_matches('\0');
-    let note = prefix.starts_with(NOTE_OPENING) || (NOTE_OPENING.starts_with(prefix) && !prefix.is_empty());
-    note && line != TORN && parse_cut_mark(line).is_none()
-}
-
-fn join_content(lines: &[&str], note: Option<&Note>) -> String {
-    let mut text = lines.join("\n");
-    text.truncate(text.trim_end_matches('\n').len());
-    let mut text = unescape(text);
-    text.extend(std::iter::repeat_n('\n', note.map_or(0, |note| note.newlines)));
-    text
-}
-
-/// The number of `\` at the beginning of a line whose rest must be escaped.
-fn backslashes(line: &str) -> Option<usize> {
-    let rest = line.trim_start_matches('\\');
-    (rest.starts_with(TURN) || rest.starts_with(NOTE)).then(|| line.len() - rest.len())
+fn join_content(text: &str, note: &Note) -> String {
+    let mut content = unescape(text.trim_end_matches('\n')).into_owned();
+    content.extend(std::iter::repeat_n('\n', note.newlines));
+    content
 }
 
 fn is_plain(text: &str) -> bool {
     !text.contains(TURN) && !text.contains(NOTE)
 }
 
+/// Whether a line is escaped but for its first `\`, or must be.
+fn is_escapable(line: &str) -> bool {
+    let rest = line.trim_start_matches('\\');
+    rest.starts_with(TURN) || rest.starts_with(NOTE)
+}
+
 fn escape(content: &str) -> Cow<'_, str> {
     if is_plain(content) {
         return Cow::Borrowed(content);
     }
-    let line = |line| match backslashes(line) {
-        Some(_) => Cow::Owned(format!("\\{line}")),
-        None => Cow::Borrowed(line),
-    };
-    Cow::Owned(content.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+    let escaped = content.split('\n').map(|line| match is_escapable(line) {
+        true => Cow::Owned(format!("\\{line}")),
+        false => Cow::Borrowed(line),
+    });
+    Cow::Owned(escaped.collect::<Vec<_>>().join("\n"))
 }
 
-fn unescape(text: String) -> String {
-    if is_plain(&text) {
-        return text;
+fn unescape(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
     }
-    let line = |line| match backslashes(line) {
-        Some(1..) => &line[1..],
-        _ => line,
+    let lines = text.split('\n');
+    let unescaped = lines.map(|line| line.strip_prefix('\\').filter(|_| is_escapable(line)).unwrap_or(line));
+    Cow::Owned(unescaped.collect::<Vec<_>>().join("\n"))
+}
+
+/// The most line feeds at the end of a content that are tried.
+const MAX_TRAILING_FEEDS: usize = 16;
+
+/// What the id of a turn proves. A program that takes no note of line feeds at the end of a text, escapes nothing or ends
+/// lines with carriage returns has made the id of the text as it had it. A turn that was cut off has the id of the whole.
+pub(super) fn id_proof(turn: &Turn) -> IdProof {
+    let proof = super::super::id_proof(turn);
+    if proof != IdProof::Broken {
+        return proof;
+    }
+    if turn.stamp.is_none() && turn.meta.get(TORN_KEY) == Some(&Json::Bool(true)) {
+        return IdProof::Absent;
+    }
+    let readings = [
+        Cow::Borrowed(&*turn.content),
+        escape(&turn.content),
+        Cow::Owned(turn.content.replace('\n', "\r\n")),
+    ];
+    let proves = |reading: Cow<'_, str>| {
+        let mut content = reading.trim_end_matches('\n').to_owned();
+        (0..=MAX_TRAILING_FEEDS).any(|_| {
+            let proven = turn_id(&turn.participant, &turn.timestamp, &content) == turn.id;
+            content.push('\n');
+            proven
+        })
     };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    match readings.into_iter().any(proves) {
+        true => IdProof::Holds,
+        false => IdProof::Broken,
+    }
 }
 
 /// The first line (from 1) that is neither blank nor a heading, a comment, or a header that was cut off. A file without
 /// turns that has such a line is not a journal.
 pub(super) fn first_text_line(text: &[u8]) -> Option<usize> {
-    let text = String::from_utf8_lossy(&text[format::byte_order_mark(text)..]);
+    let text = String::from_utf8_lossy(text);
     let mut commented = false;
-    text.lines()
-        .position(|line| !format::is_cut_header(line) && has_text(line, &mut commented))
-        .map(|at| at + 1)
+    let mut lines = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).lines();
+    lines.position(|line| !is_cut_header(line) && has_text(line, &mut commented)).map(|at| at + 1)
 }
 
 /// Whether a line has words outside of comments and is not a heading.
@@ -534,44 +421,17 @@ fn has_text(line: &str, commented: &mut bool) -> bool {
     let mut rest = line.trim();
     loop {
         if *commented {
-            let Some((_, behind)) = rest.split_once("-->") else { return false };
+            let Some((_, behind)) = rest.split_once(NOTE_CLOSING.trim_start()) else { return false };
             (*commented, rest) = (false, behind.trim_start());
         }
         match rest.strip_prefix("<!--") {
             Some(comment) => (*commented, rest) = (true, comment),
-            None => return !rest.is_empty() && !is_heading(rest),
+            None => break,
         }
     }
-}
-
-fn is_heading(line: &str) -> bool {
-    let title = line.trim_start_matches('#');
-    title.len() < line.len() && (title.is_empty() || title.starts_with([' ', '\t']))
-}
-
-/// The most line feeds at the end of a content that are tried.
-pub(super) const MAX_TRAILING_FEEDS: usize = 16;
-
-/// Whether an id proves that all lines are the content, in one of several readings; `proves` says whether it is that of a
-/// turn with such a content. Line feeds at the content's end cannot be distinguished from those between turns, so each
-/// number of them is tried.
-pub(super) fn proves_any(lines: &[&str], readings: [String; 2], proves: impl Fn(&str) -> bool) -> bool {
-    let feeds = lines.iter().rev().take_while(|line| line.is_empty()).count().min(MAX_TRAILING_FEEDS);
-    readings.into_iter().any(|reading| proves_with_line_feeds(reading, feeds, &proves))
-}
-
-/// Whether an id proves a content with up to so many line feeds at its end.
-pub(super) fn proves_with_line_feeds(
-    mut content: String,
-    feeds: usize,
-    proves: impl Fn(&str) -> bool,
-) -> bool {
-    content.truncate(content.trim_end_matches('\n').len());
-    (0..=feeds).any(|_| {
-        let proven = proves(&content);
-        content.push('\n');
-        proven
-    })
+    let title = rest.trim_start_matches('#');
+    let is_heading = title.len() < rest.len() && (title.is_empty() || title.starts_with([' ', '\t']));
+    !rest.is_empty() && !is_heading
 }
 
 #[cfg(test)]

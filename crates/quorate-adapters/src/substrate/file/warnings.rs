@@ -2,13 +2,13 @@
 //! newest part is checked, where it still matters.
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use quorate_protocol::Name;
 
-use super::disk;
-use super::format::{self, Body, Header};
+use super::format::{self, RawTurn, Scanner};
+use crate::regular_file;
 
 /// How much of the journal's end is checked, in bytes.
 const TAIL_BYTES: u64 = 1024 * 1024;
@@ -17,8 +17,7 @@ const MAX_NAMED: usize = 3;
 
 /// The warnings for a journal. A file that cannot be read yields none: reading it reports the error.
 pub(super) fn for_journal(path: &Path) -> Vec<String> {
-    let Some(part) = Tail::read_from(path) else { return Vec::new() };
-    let messages = Findings::scan(&part).messages(&part);
+    let messages = Tail::read_from(path).and_then(|tail| tail.messages()).unwrap_or_default();
     messages.into_iter().map(|message| format!("the journal {}: {message}", path.display())).collect()
 }
 
@@ -31,36 +30,110 @@ struct Tail {
 
 impl Tail {
     fn read_from(path: &Path) -> Option<Self> {
-        let file = disk::open_read(path).ok()?;
-        let len = file.metadata().ok()?.len();
-        let from = len.saturating_sub(TAIL_BYTES);
-        let mut text = vec![0; usize::try_from(len - from).ok()?];
-        let read = disk::fill_at(&file, &mut text, from).ok()?;
-        text.truncate(read);
-        let skipped =
-            if from == 0 { 0 } else { text.iter().position(|byte| *byte == b'\n').map_or(read, |at| at + 1) };
+        let mut file = regular_file::open(path).ok()?;
+        let from = file.metadata().ok()?.len().saturating_sub(TAIL_BYTES);
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut text = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut text).ok()?;
+        let skipped = match from {
+            0 => 0,
+            _ => text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1),
+        };
         text.drain(..skipped);
         Some(Tail { from: from + skipped as u64, text })
     }
 
-    /// Its lines with their line feeds, each with its offset in the part.
-    fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        self.text.split_inclusive(|byte| *byte == b'\n').scan(0, |next, line| {
-            let at = *next;
-            *next += line.len();
-            Some((at, line))
-        })
+    fn messages(&self) -> Option<Vec<String>> {
+        let mut scanner = Scanner::new(&self.text[..], self.from);
+        let (mut first, mut lookalikes, mut strays) = (None, Vec::new(), Vec::new());
+        let (mut ids, mut duplicates, mut end) = (HashMap::<Name, u64>::new(), Vec::new(), None);
+        while let Some(raw) = scanner.next().ok()? {
+            first.get_or_insert(raw.offset);
+            let Ok(entry) = raw.parse() else { continue };
+            if entry.has_stray_text {
+                strays.push(raw.offset);
+            }
+            // The id proves the content, even if a line looks like a header.
+            if entry.has_stray_text || !raw.header.proves(&entry.turn.content) {
+                lookalikes.extend(self.lookalikes(&raw));
+            }
+            if entry.has_cut_header {
+                let line = self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                let at = self.from + line as u64;
+                lookalikes.retain(|lookalike| *lookalike != at);
+                let position = self.describe_position(at);
+                end =
+                    Some(format!("it ends at {position} with a header that was cut off; that turn is lost"));
+            } else if entry.pending && !raw.body.is_empty() {
+                end = Some(format!(
+                    "the last turn, `{}` of `{}` at {}, was cut off, so its text does not count as an answer",
+                    raw.header.id,
+                    raw.header.participant,
+                    self.describe_position(raw.offset)
+                ));
+            }
+            if let Some(before) = ids.insert(entry.turn.id.clone(), raw.offset) {
+                duplicates.push((entry.turn.id, before, raw.offset));
+            }
+        }
+        let mut messages = Vec::new();
+        if self.from == 0 {
+            let before = &self.text[..first.map_or(self.text.len(), |first| first as usize)];
+            let line = format::first_text_line(before);
+            messages.extend(line.map(|line| match first {
+                None => format!(
+                    "it has text (line {line}) and no turn, so that it is probably not a journal; nothing is appended to it"
+                ),
+                Some(_) => format!("the text before the first turn (line {line}) belongs to no turn"),
+            }));
+            if first.is_some() {
+                lookalikes.splice(0..0, header_lookalikes(before, 0));
+            }
+        }
+        if !lookalikes.is_empty() {
+            messages.push(format!(
+                "what looks like a header at {} is malformed and begins no turn; a header is `=== TURN id=… participant=… \
+                 ts=… ===`, in this order and without white space in its words",
+                self.describe_positions(&lookalikes)
+            ));
+        }
+        if !strays.is_empty() {
+            messages.push(format!(
+                "after the turn at {} there is text without a header, which belongs to no turn; add a header",
+                self.describe_positions(&strays)
+            ));
+        }
+        messages.extend(duplicates.into_iter().take(MAX_NAMED).map(|(id, before, at)| {
+            format!(
+                "the turn at {} has the id `{id}` of the turn at {}, and of two turns with one id one alone is answered; \
+                 give it another id",
+                self.describe_position(at),
+                self.describe_position(before)
+            )
+        }));
+        messages.extend(end);
+        Some(messages)
+    }
+
+    /// The lines of a turn that look like headers.
+    fn lookalikes(&self, raw: &RawTurn<'_>) -> Vec<u64> {
+        let header = &self.text[(raw.offset - self.from) as usize..];
+        let header = header.iter().position(|byte| *byte == b'\n').map_or(header.len(), |at| at + 1);
+        header_lookalikes(raw.body, raw.offset + header as u64)
     }
 
     /// A position in words: a line number, or an offset.
-    fn describe_position(&self, at: usize) -> String {
+    fn describe_position(&self, at: u64) -> String {
         match self.from {
-            0 => format!("line {}", 1 + self.text[..at].iter().filter(|byte| **byte == b'\n').count()),
-            from => format!("byte {}", from + at as u64),
+            0 => {
+                let before = &self.text[..at as usize];
+                format!("line {}", 1 + before.iter().filter(|byte| **byte == b'\n').count())
+            }
+            _ => format!("byte {at}"),
         }
     }
 
-    fn describe_positions(&self, places: &[usize]) -> String {
+    fn describe_positions(&self, places: &[u64]) -> String {
         let mut positions: Vec<String> =
             places.iter().take(MAX_NAMED).map(|at| self.describe_position(*at)).collect();
         if places.len() > MAX_NAMED {
@@ -73,147 +146,16 @@ impl Tail {
     }
 }
 
-/// The findings, by offset in the part.
-#[derive(Default)]
-struct Findings {
-    /// The offset of the first turn.
-    first: Option<usize>,
-    /// Lines that look like headers but are invalid.
-    header_lookalikes: Vec<usize>,
-    /// Turns with text after them that belongs to no turn.
-    strays: Vec<usize>,
-    /// Turns whose id occurred before: the id, the last earlier turn with it, and this turn.
-    duplicate_ids: Vec<(Name, usize, usize)>,
-    /// The last turn, if it was cut off.
-    torn_turn: Option<(Header, usize)>,
-    /// The offset of a header that was cut off at the end.
-    cut_header: Option<usize>,
-}
-
-impl Findings {
-    fn scan(part: &Tail) -> Self {
-        let mut looked = Findings::default();
-        let mut ids = HashMap::new();
-        let mut current: Option<(Header, usize)> = None;
-        // The start of the current turn's body, and its lines that look like headers.
-        let (mut body, mut alike): (usize, Vec<usize>) = (0, Vec::new());
-        let mut starts = Vec::new();
-        for (at, line) in part.lines() {
-            starts.push(at);
-            let bom = if part.from == 0 && at == 0 { format::byte_order_mark(line) } else { 0 };
-            let content = &line[bom..line.len() - usize::from(line.ends_with(b"\n"))];
-            if let Ok(Some(header)) = format::parse_header(content) {
-                looked.check_turn(part, current.as_ref(), body..at, &alike);
-                looked.first.get_or_insert(at);
-                if let Some(before) = ids.insert(header.id.clone(), at) {
-                    looked.duplicate_ids.push((header.id.clone(), before, at));
-                }
-                current = Some((header, at));
-                (body, alike) = (at + line.len(), Vec::new());
-            } else if format::is_like_header(content) {
-                alike.push(at);
-            } else if let Some(lines) = cut_mark_lines(content) {
-                // Lines that are marked as cut off belong to no turn.
-                let first = starts.len().saturating_sub(lines + 1);
-                alike.retain(|at| *at < starts[first]);
-            }
+/// The offsets of the lines that look like headers in a text that begins at an offset; not of those that are marked as cut
+/// off.
+fn header_lookalikes(text: &[u8], from: u64) -> Vec<u64> {
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n').peekable();
+    let (mut at, mut found) = (from, Vec::new());
+    while let Some(line) = lines.next() {
+        if format::is_like_header(line) && !lines.peek().is_some_and(|next| format::is_cut_mark(next)) {
+            found.push(at);
         }
-        looked.check_turn(part, current.as_ref(), body..part.text.len(), &alike);
-        looked
+        at += line.len() as u64;
     }
-
-    /// Checks a turn at the end of its body, or the text before the first turn.
-    fn check_turn(
-        &mut self,
-        part: &Tail,
-        current: Option<&(Header, usize)>,
-        body: Range<usize>,
-        alike: &[usize],
-    ) {
-        let Some((header, at)) = current else {
-            // In a part that does not begin with the journal this is the rest of a turn.
-            if part.from == 0 {
-                self.header_lookalikes.extend(alike);
-            }
-            return;
-        };
-        let last = body.end == part.text.len();
-        let ended = part.text[..body.start].ends_with(b"\n");
-        let body = Body { text: &part.text[body], is_last: last, header_line_ended: ended };
-        let Ok(entry) = format::parse_turn(header, &body) else { return };
-        if entry.has_stray_text {
-            self.strays.push(*at);
-        }
-        let mut header_lookalikes = alike;
-        // A header that was cut off may be followed by the beginning of its mark.
-        if let [rest @ .., cut] = header_lookalikes
-            && part.text[*cut..].split_inclusive(|byte| *byte == b'\n').count() <= entry.tail_repair.cut_lines
-        {
-            (header_lookalikes, self.cut_header) = (rest, Some(*cut));
-        }
-        // The id proves the content, even if a line looks like a header.
-        if !header_lookalikes.is_empty()
-            && (entry.has_stray_text || !format::proves(header, &entry.turn.content))
-        {
-            self.header_lookalikes.extend(header_lookalikes);
-        }
-        if entry.tail_repair.torn {
-            self.torn_turn = Some((header.clone(), *at));
-        }
-    }
-
-    fn messages(&self, part: &Tail) -> Vec<String> {
-        let mut messages = Vec::new();
-        if part.from == 0
-            && let Some(line) = format::first_text_line(&part.text[..self.first.unwrap_or(part.text.len())])
-        {
-            messages.push(match self.first {
-                None => format!(
-                    "it has text (line {line}) and no turn, so that it is probably not a journal; nothing is appended to it"
-                ),
-                Some(_) => format!("the text before the first turn (line {line}) belongs to no turn"),
-            });
-        }
-        if !self.header_lookalikes.is_empty() {
-            messages.push(format!(
-                "what looks like a header at {} is malformed and begins no turn; a header is `=== TURN id=… participant=… \
-                 ts=… ===`, in this order and without white space in its words",
-                part.describe_positions(&self.header_lookalikes)
-            ));
-        }
-        if !self.strays.is_empty() {
-            messages.push(format!(
-                "after the turn at {} there is text without a header, which belongs to no turn; add a header",
-                part.describe_positions(&self.strays)
-            ));
-        }
-        for (id, before, at) in self.duplicate_ids.iter().take(MAX_NAMED) {
-            messages.push(format!(
-                "the turn at {} has the id `{id}` of the turn at {}, and of two turns with one id one alone is \
-                 answered; give it another id",
-                part.describe_position(*at),
-                part.describe_position(*before)
-            ));
-        }
-        if let Some((header, at)) = &self.torn_turn {
-            messages.push(format!(
-                "the last turn, `{}` of `{}` at {}, was cut off, so its text does not count as an answer",
-                header.id,
-                header.participant,
-                part.describe_position(*at)
-            ));
-        }
-        if let Some(at) = self.cut_header {
-            messages.push(format!(
-                "it ends at {} with a header that was cut off; that turn is lost",
-                part.describe_position(at)
-            ));
-        }
-        messages
-    }
-}
-
-/// The number of lines before it that a line declares as cut off, if it is such a mark.
-fn cut_mark_lines(line: &[u8]) -> Option<usize> {
-    format::parse_cut_mark(std::str::from_utf8(line).ok()?.trim_end())
+    found
 }

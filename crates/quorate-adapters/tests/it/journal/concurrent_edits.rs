@@ -131,34 +131,20 @@ async fn a_journal_that_is_just_being_saved_is_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_utf_8_is_refused_by_its_byte() {
+async fn bytes_that_are_not_utf_8_are_replaced() {
     let (journal, substrate) = journal_with_turns().await;
-    let before = journal.bytes();
     let since = read_everything(&substrate).await.last().unwrap().id.clone();
-    for (bad, at) in [
-        (&b"=== TURN id=x participant=y ts=z ===\nbad \xff byte\n"[..], 41),
-        (b"=== TURN id=x participant=\xff ts=z ===\nbad\n", 26),
-    ] {
-        journal.write(&before);
-        journal.add(bad);
-        let at = before.len() + at;
-        for handle in [&substrate, &journal.open()] {
-            let error = handle.read(Some(&since), 9).await.unwrap_err();
-            assert!(error.to_string().contains(&format!("not UTF-8 at byte {at};")), "{error}");
-            assert!(handle.append(new_turn("ann", "x")).await.is_err());
-        }
-        assert!(journal.bytes().ends_with(bad), "nothing is lost");
-        // Waiting readers are woken when it is repaired.
-        let waiting = substrate.changed();
-        let mending = async {
-            tokio::task::yield_now().await;
-            journal.write(&before);
-            journal.add("=== TURN id=x participant=y ts=z ===\ngood\n");
-        };
-        let (changed, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(30), waiting), mending);
-        changed.expect("woken").unwrap();
-        assert_eq!(contents(&substrate.read(Some(&since), 9).await.unwrap().turns), ["good"]);
+    journal.add(b"=== TURN id=x participant=y ts=z ===\nbad \xff byte\n");
+    // A header that is not UTF-8 begins no turn.
+    journal.add(b"=== TURN id=x participant=\xff ts=z ===\nmore\n");
+    let before = journal.bytes();
+    for handle in [&substrate, &journal.open()] {
+        let page = handle.read(Some(&since), 9).await.unwrap();
+        let content = "bad \u{fffd} byte\n=== TURN id=x participant=\u{fffd} ts=z ===\nmore";
+        assert_eq!(contents(&page.turns), [content]);
     }
+    append(&substrate, new_turn("ann", "next")).await;
+    assert!(journal.bytes().starts_with(&before), "the bytes in the file stay");
 }
 
 /// Two turns with one id: nothing is given twice in a row.
@@ -185,7 +171,7 @@ async fn a_link_is_the_journal_that_it_leads_to() {
     let linked = other.open();
     append(&linked, new_turn("ann", "by the link")).await;
     assert_eq!(read_everything(&substrate).await, read_everything(&linked).await);
-    assert!(!other.sibling(".lock").exists() && !other.sibling(".idx").exists());
+    assert!(!other.sibling(".lock").exists());
 }
 
 /// A folder that one may only read is enough to read.
@@ -228,12 +214,6 @@ async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
             );
         }
     }
-    // Content that looks like a note, of a program that writes none, is proven by the turn's id.
-    let words = "<!-- quorate: mine -->";
-    let id = quorate_kernel::entropy::sha256_hex(b"x\x002026-05-18T18:23:12Z\x00<!-- quorate: mine -->");
-    let header = format!("=== TURN id=t_{} participant=x ts=2026-05-18T18:23:12Z ===", &id[..12]);
-    journal.write(format!("{header}\n{words}\n"));
-    assert_eq!(&*journal.read_fresh().await[0].content, words);
 }
 
 /// A truncated note does not count as content, even with text after it.

@@ -400,7 +400,7 @@ const SUBSTRATES: PathKeys = [(substrate::file::KIND, "path"), (substrate::sqlit
 const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
 
 /// The suffixes of the files of a journal and of a database.
-const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
+const BESIDE: [&str; 5] = ["", ".lock", "-wal", "-shm", "-journal"];
 
 /// Warns about writes outside of the workspace and returns them, since running the manifest then requires trust. Refuses a
 /// link out of the workspace, because its target can change while the manifest does not.
