@@ -1,52 +1,51 @@
 //! The `guilde-mcp` substrate: a conversation behind an MCP server that has `post_message` and `get_messages`.
-//! This file owns its block, the authors of turns, the metadata that is written with a turn, and posting. In `guilde_mcp/`:
-//! `conversation` requests messages, reads their form and order, and remembers what it read; `reading` returns pages of
-//! turns and waits for new ones.
+//! This file owns its block, reading and posting. In `guilde_mcp/`: `conversation` requests messages in the server's order,
+//! `message` reads their form and finds their authors.
 //!
 //! Requests use `after`, `before`, `waitMs`, `idempotencyKey` and `metadata` if the server takes them. A server that takes
 //! none of them returns only its newest messages: then the messages newer than a turn are known only while that turn is
 //! among them; if it is not, reading fails.
 //!
 //! Order and ids are the server's (K17). Clocks decide nothing: a message may have any time, or none. A message without an
-//! author is a turn of `system`.
+//! author is a turn of `system`. A message that the server lists late, or moves, is read where the server lists it.
 //!
 //! Whether the server stores metadata is known only after it was connected; [`Substrate::about`] returns [`Keeps::Turns`]
 //! until then. A participant without `meta.operatorId`, in a block without `asOperatorId`, can be impersonated by everyone
 //! who may write metadata into the conversation.
 //!
-//! Posts each turn once, even if a response is lost.
-//!
-//! A server that takes `idempotencyKey` guarantees it. If it takes only metadata, the key is stored there, and the
-//! messages since the trigger are searched before and after posting. If it takes neither, a turn that may have been posted
-//! is recognized by author and text. A server may have stored a message although it reports a failure, so each failed
-//! post is looked up before it is repeated (K17).
+//! Posts each turn once, even if a response is lost. A server that takes `idempotencyKey` guarantees it. If it takes only
+//! metadata, the key is stored there, and the messages since the trigger are searched before and after posting. If it takes
+//! neither, a turn whose post failed in this process is recognized by author and text. A server may have stored a message
+//! although it reports a failure, so each failed post is looked up before it is repeated (K17).
 
 mod conversation;
-mod reading;
+mod message;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::{Capability, NewTurn, Participant, Stamp, Turn};
+use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, Appended, Keeps, Lifetime, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
-use quorate_protocol::{Json, Name};
-use serde::{Deserialize, Serialize};
+use quorate_protocol::Name;
 use serde_json::{Map, json};
+use tokio::time::{Instant, sleep};
 
 use crate::block::Block;
-use crate::mcp::{self, Arguments, CallError, Retry, ServerTools};
-use conversation::ReadHistory;
-use conversation::{
-    Conversation, Direction, GET_TOOL, ListingOrder, MessageQuery, POST_TOOL, Receipt, TurnMessage,
-};
+use crate::mcp::{self, Arguments, CallDeadline, CallError, Retry, ServerTools};
+use conversation::{Conversation, Direction, MAX_REQUESTS, MessageQuery, Tail, TurnMessage, position};
+use message::{AuthorMap, Receipt, SYSTEM, TurnMetadata};
 
 /// The kind that a manifest names.
 pub const KIND: &str = crate::optional_kinds::MCP_SUBSTRATE;
+
+/// The tool that returns messages.
+const GET_TOOL: &str = "get_messages";
+/// The tool that posts one.
+const POST_TOOL: &str = "post_message";
 
 const KEYS: &[&str] =
     &["kind", mcp::SERVER_KEY, "conversationId", "asOperatorId", "fetchLimit", "order", "pollMs"];
@@ -55,6 +54,12 @@ const KEYS: &[&str] =
 const MAX_FETCH: usize = 500;
 const DEFAULT_FETCH: usize = 50;
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_millis(2_000);
+/// How long a server is asked to wait for news.
+const MAX_WAIT: Duration = Duration::from_secs(25);
+/// How many of the newest messages a poll reads.
+const NEWS_LIMIT: usize = 10;
+/// How many turns are remembered whose post failed.
+const MAX_UNCERTAIN: usize = 64;
 
 /// Builds the substrate from its block.
 ///
@@ -66,7 +71,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
         ConfigError::for_key("conversationId", "`conversationId` is missing")
             .with_help("the id of the conversation, as the server knows it")
     })?;
-    let initial_fetch = match block.count("fetchLimit")? {
+    let first_limit = match block.count("fetchLimit")? {
         Some(count) if count > MAX_FETCH => {
             return Err(ConfigError::for_key("fetchLimit", format!("`fetchLimit` is {count}"))
                 .with_help(format!("a number from 1 to {MAX_FETCH}")));
@@ -75,7 +80,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     };
     let poll_interval =
         block.count("pollMs")?.map_or(DEFAULT_POLL_INTERVAL, |ms| Duration::from_millis(ms as u64));
-    let order = match block.text("order")? {
+    let direction = match block.text("order")? {
         None => None,
         Some("newest-first") => Some(Direction::NewestFirst),
         Some("oldest-first") => Some(Direction::OldestFirst),
@@ -90,103 +95,105 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     }
     let connection = mcp::connection(&block, build.servers, build.dir)?;
     let authors = AuthorMap::new(build.participants, block.text("asOperatorId")?);
-    let conversation = Conversation::new(connection, conversation, authors, ListingOrder::new(order));
-    Ok(Arc::new(GuildeSubstrate {
-        conversation,
-        initial_fetch,
-        poll_interval,
-        read_history: ReadHistory::default(),
-        uncertain_posts: UncertainPosts::default(),
-    }))
+    let conversation = Conversation::new(connection, conversation, authors, direction);
+    let (frontier, uncertain) = (Mutex::default(), Mutex::default());
+    Ok(Arc::new(GuildeSubstrate { conversation, first_limit, poll_interval, frontier, uncertain }))
 }
 
 struct GuildeSubstrate {
     conversation: Conversation,
     /// The number of messages in the first request.
-    initial_fetch: usize,
+    first_limit: usize,
     /// How often a server that cannot wait is asked for new messages.
     poll_interval: Duration,
-    read_history: ReadHistory,
-    uncertain_posts: UncertainPosts,
+    /// The last message that was read.
+    frontier: Mutex<Option<Name>>,
+    /// Turns that may have been posted although that failed.
+    uncertain: Mutex<Vec<Attempt>>,
+}
+
+/// An attempt to post a turn.
+#[derive(Debug, Clone)]
+struct Attempt {
+    turn: NewTurn,
+    /// Its id, which the metadata of the message names.
+    post: String,
+    /// The last message that is known to be older.
+    since: Option<Name>,
 }
 
 /// Whether the server stores metadata with a message.
-fn keeps_of(offer: &ServerTools) -> Keeps {
-    if offer.accepts(POST_TOOL, "metadata") { Keeps::Stamps } else { Keeps::Turns }
+fn keeps_of(tools: &ServerTools) -> Keeps {
+    if tools.accepts(POST_TOOL, "metadata") { Keeps::Stamps } else { Keeps::Turns }
 }
 
 #[async_trait]
 impl Substrate for GuildeSubstrate {
     fn about(&self) -> About {
+        let connection = &self.conversation.connection;
         About {
             kind: KIND,
             capabilities: Capability::ALL.into_iter().collect(),
-            keeps: self.conversation.connection.last_tools().map_or(Keeps::Turns, |offer| keeps_of(&offer)),
+            keeps: connection.last_tools().map_or(Keeps::Turns, |tools| keeps_of(&tools)),
             lifetime: Lifetime::Persistent,
-            place: self.conversation.stable_name(),
-            conversation: Some(self.conversation.conversation_id.clone()),
+            place: format!("{}#{}", connection.stable_name(), self.conversation.id),
+            conversation: Some(self.conversation.id.clone()),
         }
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         crate::substrate::check_turn(&turn)?;
-        let offer = self.conversation.tools().await?;
-        let doubted = self.uncertain_posts.attempt(&turn);
-        let is_doubted = doubted.is_some();
-        let keyed = offer.accepts(POST_TOOL, "idempotencyKey");
-        let keeps_stamps = keeps_of(&offer) == Keeps::Stamps;
-        let attempt = match doubted {
+        let tools = self.conversation.tools().await?;
+        let has_keys = tools.accepts(POST_TOOL, "idempotencyKey");
+        let has_metadata = keeps_of(&tools) == Keeps::Stamps;
+        let known = self.uncertain().iter().find(|attempt| attempt.turn == turn).cloned();
+        let may_be_there = known.is_some() || (has_metadata && turn.stamp.is_some());
+        let attempt = match known {
             Some(attempt) => attempt,
             None => Attempt {
                 post: entropy::hex(&entropy::bytes::<12>()),
-                since: self.last_before(&turn, keyed || keeps_stamps).await?,
+                since: self.last_before(&turn, has_keys || has_metadata).await?,
+                turn,
             },
         };
-        let may_be_there = is_doubted || (keeps_stamps && turn.stamp.is_some());
-        if !keyed
+        if !has_keys
             && may_be_there
-            && let Some(found) = self.find_posted(&offer, &turn, &attempt).await?
+            && let Some(found) = self.find_posted(&tools, &attempt).await?
         {
-            return Ok(self.finish_post(&turn, found, &attempt));
+            return Ok(self.posted(&attempt, found));
         }
-        let arguments = self.arguments(&offer, &turn, &attempt.post);
-        let repeat = if keyed { Retry::Safe } else { Retry::Never };
-        match self.conversation.post(arguments, repeat).await {
+        let retry = if has_keys { Retry::Safe } else { Retry::Never };
+        let arguments = self.arguments(&tools, &attempt);
+        let connection = &self.conversation.connection;
+        let error = match connection.call(POST_TOOL, arguments, retry, CallDeadline::Timeout).await {
             Ok(answer) => match Receipt::parse(&answer) {
                 Some(receipt) if receipt.duplicate => {
-                    self.first_posted(&offer, &turn, &receipt, &attempt).await
+                    return self.first_posted(&tools, &attempt, receipt).await;
                 }
-                Some(receipt) => {
-                    let message = self.message_from_receipt(&offer, &turn, receipt, &attempt);
-                    let appended = self.finish_post(&turn, message, &attempt);
-                    self.read_history.record_acknowledged(&appended.turn.id);
-                    Ok(appended)
-                }
-                None => self.resolve_uncertain(&offer, turn, &attempt, None).await,
+                Some(receipt) => return Ok(self.posted(&attempt, stored(&tools, &attempt, receipt))),
+                None => SubstrateError::Unavailable {
+                    what: "the server does not say which message it made of the turn".to_owned(),
+                    source: None,
+                },
             },
-            Err(error) if error.may_have_run() => {
-                self.resolve_uncertain(&offer, turn, &attempt, Some(error)).await
-            }
-            Err(error) => Err(self.post_error(error)),
+            Err(error) if !error.may_have_run() => return Err(self.post_error(error)),
+            Err(error) => self.post_error(error),
+        };
+        self.remember(&attempt);
+        match self.find_posted(&tools, &attempt).await {
+            Ok(Some(found)) => Ok(self.posted(&attempt, found)),
+            Ok(None) | Err(_) => Err(error),
         }
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
-        let posted = self.read_history.unlisted(since);
-        let mut page = self.read_page(since, limit).await?;
-        // If the page is full, messages that this process posted may be on the next one.
-        if page.turns.len() < limit {
-            let missing = self.read_history.still_unlisted(posted);
-            if !missing.is_empty() {
-                self.await_listing(since, missing).await?;
-                page = self.read_page(since, limit).await?;
-            }
-        }
-        if !page.known {
-            self.read_history.clear_order();
-        }
-        let ids: Vec<Name> = page.turns.iter().map(|turn| turn.id.clone()).collect();
-        self.read_history.record_delivered(since.filter(|_| page.known), &ids);
+        let tools = self.conversation.tools().await?;
+        let page = match since {
+            Some(since) if tools.accepts(GET_TOOL, "after") => self.read_after(since, limit).await?,
+            _ => self.read_among_newest(since, limit).await?,
+        };
+        let last = page.turns.last().map(|turn| &turn.id).or(since.filter(|_| page.known));
+        *self.frontier.lock().unwrap_or_else(PoisonError::into_inner) = last.cloned();
         Ok(page)
     }
 
@@ -194,270 +201,177 @@ impl Substrate for GuildeSubstrate {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let offer = self.conversation.tools().await?;
-        if offer.accepts(GET_TOOL, "before")
-            && offer.accepts(GET_TOOL, "after")
-            && let Some(window) = self.window_around(at, count).await?
-        {
-            return Ok(window);
+        let reaches =
+            |messages: &[TurnMessage]| position(messages, at).is_some_and(|place| place + 1 >= count);
+        let tail = self.conversation.read_tail(self.first_limit, reaches).await?;
+        match position(&tail.messages, at) {
+            Some(place) => {
+                let window = tail.messages.into_iter().take(place + 1);
+                Ok(window.skip((place + 1).saturating_sub(count)).map(|message| message.turn).collect())
+            }
+            None if tail.is_complete => Ok(Vec::new()),
+            None => Err(self.out_of_reach_error(&format!("the message `{at}`"), &tail).await?),
         }
-        let tail = self
-            .read_tail(|messages| reading::position(messages, at).is_some_and(|place| place + 1 >= count))
-            .await?;
-        let Some(place) = tail.position(at) else {
-            return match tail.is_complete {
-                true => Ok(Vec::new()),
-                false => Err(self.out_of_reach_error(&format!("the message `{at}`"), &tail).await?),
-            };
-        };
-        let mut turns: Vec<Turn> =
-            tail.messages.into_iter().take(place + 1).map(|message| message.turn).collect();
-        turns.drain(..turns.len().saturating_sub(count));
-        Ok(turns)
     }
 
     async fn changed(&self) -> Result<(), SubstrateError> {
-        let offer = self.conversation.tools().await?;
-        let waits = offer.accepts(GET_TOOL, "after") && offer.accepts(GET_TOOL, "waitMs");
-        match self.read_history.frontier() {
-            Some(frontier) if waits => self.wait_after(&offer, frontier).await,
-            frontier => self.poll_for_news(frontier.as_ref()).await,
-        }
-    }
-}
-
-/// The author of a message for which the server names none (K17).
-const SYSTEM: &str = "system";
-
-#[derive(Debug, Clone, PartialEq, Default)]
-struct AuthorMap {
-    /// The operator of each participant; `None` for the default.
-    operators: BTreeMap<Name, Option<String>>,
-    /// The operator that other participants post as.
-    default_operator: Option<String>,
-    participants_by_operator: BTreeMap<String, Name>,
-}
-
-/// The author of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Author {
-    /// A participant's id, or the server's name of another author.
-    name: Name,
-    /// Whether the metadata of the message may be Quorate's.
-    is_trusted: bool,
-}
-
-impl AuthorMap {
-    /// The participants, and the operator of those without one of their own.
-    fn new(participants: &[Participant], default: Option<&str>) -> Self {
-        let operators: BTreeMap<Name, Option<String>> = participants
-            .iter()
-            .map(|participant| (participant.id.clone(), participant.operator().map(str::to_owned)))
-            .collect();
-        let mut participants_by_operator = BTreeMap::new();
-        for participant in participants {
-            if let Some(operator) = participant.operator() {
-                participants_by_operator.entry(operator.to_owned()).or_insert_with(|| participant.id.clone());
+        let tools = self.conversation.tools().await?;
+        let waits = tools.accepts(GET_TOOL, "after") && tools.accepts(GET_TOOL, "waitMs");
+        let frontier = self.frontier();
+        loop {
+            let requested_at = Instant::now();
+            let (is_news, wait) = match frontier.as_deref().filter(|_| waits) {
+                Some(frontier) => {
+                    let maximum = tools.maximum(GET_TOOL, "waitMs").map_or(MAX_WAIT, Duration::from_millis);
+                    let wait = MAX_WAIT.min(self.conversation.connection.timeout()).min(maximum);
+                    let (after, wait) = (Some(frontier), Some(wait));
+                    let query = MessageQuery { limit: NEWS_LIMIT, after, wait, ..MessageQuery::default() };
+                    let page = self.conversation.fetch(query).await?;
+                    (!page.known || !page.messages.is_empty(), wait)
+                }
+                None => {
+                    let newest = self.conversation.fetch_newest(NEWS_LIMIT).await?.messages;
+                    let place = frontier.as_ref().and_then(|frontier| position(&newest, frontier));
+                    (newest.len() > place.map_or(0, |place| place + 1), None)
+                }
+            };
+            if is_news {
+                return Ok(());
+            }
+            if wait.is_none_or(|wait| requested_at.elapsed() < wait / 2) {
+                sleep(self.poll_interval).await;
             }
         }
-        // If only one participant lacks an operator, the default operator is that participant.
-        let mut without = participants.iter().filter(|participant| participant.operator().is_none());
-        if let (Some(default), Some(only), None) = (default, without.next(), without.next()) {
-            participants_by_operator.entry(default.to_owned()).or_insert_with(|| only.id.clone());
-        }
-        AuthorMap { operators, default_operator: default.map(str::to_owned), participants_by_operator }
-    }
-
-    /// The operator that a participant's turns are posted as; `None` means the token's own.
-    fn operator_for(&self, name: &str) -> Option<&str> {
-        self.operators.get(name).and_then(Option::as_deref).or(self.default_operator.as_deref())
-    }
-
-    /// The author of a message, by the server's names for it and the participant that its metadata claims.
-    fn resolve(&self, authors: &[String], claimed: Option<&Name>) -> Author {
-        // Nothing supports a claim without an author.
-        if authors.is_empty() {
-            return Author { name: SYSTEM.into(), is_trusted: false };
-        }
-        let any = |fits: &dyn Fn(&str) -> bool| authors.iter().any(|author| fits(author));
-        if let Some(claimed) = claimed {
-            // A server with participants of its own may use the participant's id.
-            let by_id = any(&|author| *author == **claimed);
-            let holds = by_id
-                || match self.operator_for(claimed) {
-                    Some(operator) => any(&|author| author == operator),
-                    // The operator of the token is unknown, but it is not an operator of a participant.
-                    None => !any(&|author| self.participants_by_operator.contains_key(author)),
-                };
-            if holds {
-                return Author { name: claimed.clone(), is_trusted: true };
-            }
-        }
-        let name = authors.iter().find_map(|author| self.participants_by_operator.get(author).cloned());
-        let name = name.or_else(|| authors.first().map(|author| Name::from(author.as_str())));
-        Author { name: name.unwrap_or_default(), is_trusted: false }
     }
 }
 
-const METADATA_KEY: &str = "quorate";
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct TurnMetadata {
-    participant: Name,
-    /// The id of the attempt to post it, so that it is found if the response is lost.
-    post: String,
-    /// The author's own metadata.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    meta: Map<String, Json>,
-    /// Ties it to the turn that it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stamp: Option<Stamp>,
-}
-
-impl TurnMetadata {
-    /// The metadata of a turn to post.
-    fn new(turn: &NewTurn, post: &str) -> Self {
-        TurnMetadata {
-            participant: turn.participant.clone(),
-            post: post.to_owned(),
-            meta: turn.meta.clone(),
-            stamp: turn.stamp.clone(),
-        }
-    }
-
-    fn to_metadata(&self) -> Json {
-        // A struct of strings and JSON always serializes.
-        let value = serde_json::to_value(self).unwrap_or_default();
-        Json::Object(Map::from_iter([(METADATA_KEY.to_owned(), value)]))
-    }
-
-    /// Removes Quorate's part from metadata. A part in another form is dropped.
-    fn take_from(metadata: &mut Map<String, Json>) -> Option<Self> {
-        metadata.remove(METADATA_KEY).and_then(|value| serde_json::from_value(value).ok())
-    }
-}
-
-/// How many uncertain turns are remembered.
-const MAX_UNCERTAIN: usize = 64;
-
-/// The most requests for the search of a message.
-const MAX_REQUESTS: usize = 64;
-
-/// A turn that may have been posted.
-#[derive(Debug, Clone)]
-struct Doubt {
-    turn: NewTurn,
-    attempt: Attempt,
-}
-
-/// An attempt to post a turn.
-#[derive(Debug, Clone)]
-struct Attempt {
-    /// Its id, which the metadata of the message names.
-    post: String,
-    /// The last message that is known to be older.
-    since: Option<Name>,
-}
-
-#[derive(Debug, Default)]
-struct UncertainPosts(Mutex<Vec<Doubt>>);
-
-impl UncertainPosts {
-    fn doubts(&self) -> MutexGuard<'_, Vec<Doubt>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The attempt of an uncertain turn.
-    fn attempt(&self, turn: &NewTurn) -> Option<Attempt> {
-        self.doubts().iter().find(|doubt| doubt.turn == *turn).map(|doubt| doubt.attempt.clone())
-    }
-
-    fn add(&self, turn: &NewTurn, attempt: &Attempt) {
-        self.resolve(turn);
-        let mut doubts = self.doubts();
-        if doubts.len() >= MAX_UNCERTAIN {
-            doubts.remove(0);
-        }
-        doubts.push(Doubt { turn: turn.clone(), attempt: attempt.clone() });
-    }
-
-    fn resolve(&self, turn: &NewTurn) {
-        self.doubts().retain(|doubt| doubt.turn != *turn);
-    }
-}
-
+// Reading.
 impl GuildeSubstrate {
+    fn frontier(&self) -> Option<Name> {
+        self.frontier.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads from a server that accepts `after`.
+    async fn read_after(&self, since: &Name, limit: usize) -> Result<Page, SubstrateError> {
+        let mut page = Page { turns: Vec::new(), known: true };
+        let mut after = since.clone();
+        for request in 0..MAX_REQUESTS {
+            let limit_left = limit - page.turns.len();
+            let query = MessageQuery { limit: limit_left, after: Some(&after), ..MessageQuery::default() };
+            let received = self.conversation.fetch(query).await?;
+            if !received.known {
+                match request {
+                    0 => page.known = false,
+                    // The last message was removed meanwhile. The turns so far are right.
+                    _ => break,
+                }
+            }
+            let last = received.last_id().filter(|last| received.has_more == Some(true) && *last != after);
+            page.turns.extend(received.messages.into_iter().map(|message| message.turn));
+            match last.filter(|_| page.turns.len() < limit) {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        page.turns.truncate(limit);
+        Ok(page)
+    }
+
+    /// Reads from a server that returns only its newest messages.
+    async fn read_among_newest(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
+        let reaches =
+            |messages: &[TurnMessage]| since.is_some_and(|since| position(messages, since).is_some());
+        let tail = self.conversation.read_tail(self.first_limit, reaches).await?;
+        let place = since.and_then(|since| position(&tail.messages, since));
+        // A message that this process has read is more likely out of sight than gone.
+        let is_lost = since.is_some() && self.frontier().as_ref() == since;
+        if place.is_none() && (!tail.is_complete || is_lost) {
+            let what =
+                since.map_or("its first messages".to_owned(), |since| format!("the message `{since}`"));
+            return Err(self.out_of_reach_error(&what, &tail).await?);
+        }
+        let newer = tail.messages.into_iter().skip(place.map_or(0, |place| place + 1));
+        let turns = newer.map(|message| message.turn).take(limit).collect();
+        Ok(Page { turns, known: since.is_none() || place.is_some() })
+    }
+
+    async fn out_of_reach_error(&self, what: &str, tail: &Tail) -> Result<SubstrateError, SubstrateError> {
+        let help = match self.conversation.tools().await?.accepts(GET_TOOL, "limit") {
+            true => format!(", or raise `fetchLimit` (up to {MAX_FETCH}) where the server allows it"),
+            false => "; it takes no `limit`, so more cannot be requested".to_owned(),
+        };
+        Ok(SubstrateError::Unknown(format!(
+            "{what} of the conversation `{}` cannot be seen: the server gives the newest {} messages and none before them. \
+             Run more often, or begin with a new conversation{help}",
+            self.conversation.id,
+            tail.messages.len(),
+        )))
+    }
+}
+
+// Posting.
+impl GuildeSubstrate {
+    fn uncertain(&self) -> MutexGuard<'_, Vec<Attempt>> {
+        self.uncertain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers an attempt that failed: the next one for this turn searches first.
+    fn remember(&self, attempt: &Attempt) {
+        let mut uncertain = self.uncertain();
+        if uncertain.iter().all(|known| known.post != attempt.post) {
+            if uncertain.len() >= MAX_UNCERTAIN {
+                uncertain.remove(0);
+            }
+            uncertain.push(attempt.clone());
+        }
+    }
+
     /// The last message that is older than a turn to post: its trigger, or what was read last. If neither is known, and a
     /// posted message has nothing but its text to be recognized by, the server is asked.
     async fn last_before(&self, turn: &NewTurn, has_marks: bool) -> Result<Option<Name>, SubstrateError> {
         let trigger = turn.stamp.as_ref().map(|stamp| stamp.trigger.clone()).filter(|id| !id.is_empty());
-        match trigger.or_else(|| self.read_history.frontier()) {
-            None if !has_marks => {
-                let newest = self.fetch_newest(1).await?;
-                Ok(newest.messages.last().map(|message| message.turn.id.clone()))
-            }
+        match trigger.or_else(|| self.frontier()) {
+            None if !has_marks => Ok(self.conversation.fetch_newest(1).await?.last_id()),
             known => Ok(known),
         }
     }
 
-    fn arguments(&self, offer: &ServerTools, turn: &NewTurn, post: &str) -> Arguments {
+    fn arguments(&self, tools: &ServerTools, attempt: &Attempt) -> Arguments {
+        let Attempt { turn, post, .. } = attempt;
         let mut arguments = self.conversation.arguments();
         arguments.insert("content".into(), json!(&*turn.content));
         if let Some(operator) = self.conversation.authors.operator_for(&turn.participant) {
             arguments.insert("asOperatorId".into(), json!(operator));
         }
-        let key = turn.stamp.as_ref().map_or(post, |stamp| &stamp.key);
+        let key = turn.stamp.as_ref().map_or(&**post, |stamp| &stamp.key);
         arguments.insert("idempotencyKey".into(), json!(key));
         arguments.insert("metadata".into(), TurnMetadata::new(turn, post).to_metadata());
         // K8: the local dispatcher alone chooses who answers.
         arguments.insert("disableAutoOrchestration".into(), json!(true));
-        offer.without_unsupported(
-            POST_TOOL,
-            arguments,
-            &["idempotencyKey", "metadata", "disableAutoOrchestration"],
-        )
+        let optional = ["idempotencyKey", "metadata", "disableAutoOrchestration"];
+        tools.without_unsupported(POST_TOOL, arguments, &optional)
     }
 
-    /// The turn as the server stored it, according to the receipt.
-    fn message_from_receipt(
-        &self,
-        offer: &ServerTools,
-        turn: &NewTurn,
-        receipt: Receipt,
-        attempt: &Attempt,
-    ) -> TurnMessage {
-        let keeps_stamps = keeps_of(offer) == Keeps::Stamps;
-        let posted = Turn {
-            id: Name::from(receipt.id),
-            participant: turn.participant.clone(),
-            timestamp: receipt.timestamp.unwrap_or_else(|| turn.timestamp.clone()).into(),
-            content: turn.content.clone(),
-            meta: if keeps_stamps { turn.meta.clone() } else { Map::new() },
-            stamp: turn.stamp.clone().filter(|_| keeps_stamps),
-        };
-        TurnMessage { turn: posted, post_id: Some(attempt.post.clone()) }
-    }
-
-    fn finish_post(&self, turn: &NewTurn, message: TurnMessage, attempt: &Attempt) -> Appended {
-        self.uncertain_posts.resolve(turn);
-        self.read_history.record_posted(&message.turn.id, &turn.participant);
+    /// The turn is there, as this message.
+    fn posted(&self, attempt: &Attempt, message: TurnMessage) -> Appended {
+        self.uncertain().retain(|known| known.turn != attempt.turn);
+        let participant = attempt.turn.participant.clone();
+        self.conversation.record_posted(&message.turn.id, &participant);
         let fresh = message.post_id.as_deref().is_none_or(|post| post == attempt.post);
-        let participant = turn.participant.clone();
         Appended { turn: Turn { participant, ..message.turn }, fresh }
     }
 
     /// The turn that was posted first with this key.
     async fn first_posted(
         &self,
-        offer: &ServerTools,
-        turn: &NewTurn,
-        receipt: &Receipt,
+        tools: &ServerTools,
         attempt: &Attempt,
+        receipt: Receipt,
     ) -> Result<Appended, SubstrateError> {
         let matches = |message: &TurnMessage| *message.turn.id == *receipt.id;
-        match self.search(offer, attempt.since.clone(), matches).await? {
+        match self.search(tools, attempt.since.clone(), matches).await? {
             Some(message) => {
-                self.uncertain_posts.resolve(turn);
+                self.uncertain().retain(|known| known.turn != attempt.turn);
                 let fresh = message.post_id.as_deref() == Some(&*attempt.post);
                 Ok(Appended { turn: message.turn, fresh })
             }
@@ -471,138 +385,69 @@ impl GuildeSubstrate {
         }
     }
 
-    /// Searches for a turn that may have been posted; if it is not found, the next call searches first.
-    async fn resolve_uncertain(
-        &self,
-        offer: &ServerTools,
-        turn: NewTurn,
-        attempt: &Attempt,
-        error: Option<CallError>,
-    ) -> Result<Appended, SubstrateError> {
-        self.uncertain_posts.add(&turn, attempt);
-        match self.find_posted(offer, &turn, attempt).await {
-            Ok(Some(found)) => Ok(self.finish_post(&turn, found, attempt)),
-            Ok(None) | Err(_) => Err(match error {
-                Some(error) => self.post_error(error),
-                None => SubstrateError::Unavailable {
-                    what: "the server does not say which message it made of the turn".to_owned(),
-                    source: None,
-                },
-            }),
-        }
-    }
-
-    /// The message of this turn.
+    /// The message of a turn: by its key or its attempt, or by author and text.
     async fn find_posted(
         &self,
-        offer: &ServerTools,
-        turn: &NewTurn,
+        tools: &ServerTools,
         attempt: &Attempt,
     ) -> Result<Option<TurnMessage>, SubstrateError> {
-        let keeps_stamps = keeps_of(offer) == Keeps::Stamps;
+        let Attempt { turn, post, since } = attempt;
+        let has_metadata = keeps_of(tools) == Keeps::Stamps;
         let key = turn.stamp.as_ref().map(|stamp| &stamp.key);
-        let operator = self.conversation.authors.operator_for(&turn.participant).map(str::to_owned);
-        let matches = |message: &TurnMessage| match keeps_stamps {
-            true => {
-                message.post_id.as_deref() == Some(&*attempt.post)
-                    || key
-                        .is_some_and(|key| message.turn.stamp.as_ref().is_some_and(|stamp| stamp.key == *key))
+        let operator = self.conversation.authors.operator_for(&turn.participant);
+        let matches = |message: &TurnMessage| {
+            let found = &message.turn;
+            if has_metadata {
+                let has_key = found.stamp.as_ref().is_some_and(|stamp| Some(&stamp.key) == key);
+                return has_key || message.post_id.as_ref() == Some(post);
             }
-            false => {
-                let author = operator.is_none()
-                    || [&*turn.participant, SYSTEM].contains(&&*message.turn.participant)
-                    || operator.as_deref() == Some(&*message.turn.participant);
-                let is_free = self.read_history.posted_for(&message.turn.id).is_none();
-                author && is_free && message.turn.content == turn.content
-            }
+            let is_author = operator.is_none_or(|operator| *found.participant == *operator)
+                || [&*turn.participant, SYSTEM].contains(&&*found.participant);
+            is_author && found.content == turn.content && self.conversation.posted_for(&found.id).is_none()
         };
-        self.search(offer, attempt.since.clone(), matches).await
+        self.search(tools, since.clone(), matches).await
     }
 
     /// The first message that matches, among those after one, or among the newest.
     async fn search(
         &self,
-        offer: &ServerTools,
+        tools: &ServerTools,
         since: Option<Name>,
         matches: impl Fn(&TurnMessage) -> bool,
     ) -> Result<Option<TurnMessage>, SubstrateError> {
-        if let Some(mut after) = since.clone().filter(|_| offer.accepts(GET_TOOL, "after")) {
-            for _ in 0..MAX_REQUESTS {
-                let ask = MessageQuery {
-                    limit: self.conversation.max_limit(offer),
-                    after: Some(&after),
-                    ..MessageQuery::default()
-                };
-                let page = self.conversation.fetch(&self.read_history, ask).await?;
-                let last = page.messages.last().map(|message| message.turn.id.clone());
-                if let Some(found) = page.messages.into_iter().find(&matches) {
-                    return Ok(Some(found));
-                }
-                match last {
-                    Some(last) if page.has_more == Some(true) && last != after => after = last,
-                    _ => break,
-                }
+        let limit = self.conversation.max_limit(tools);
+        let mut after = since.clone().filter(|_| tools.accepts(GET_TOOL, "after"));
+        for _ in 0..MAX_REQUESTS {
+            let Some(last) = after.take() else { break };
+            let query = MessageQuery { limit, after: Some(&last), ..MessageQuery::default() };
+            let page = self.conversation.fetch(query).await?;
+            after = page.last_id().filter(|newest| page.has_more == Some(true) && *newest != last);
+            if let Some(found) = page.messages.into_iter().find(&matches) {
+                return Ok(Some(found));
             }
         }
-        let newest = self.fetch_newest(self.conversation.max_limit(offer)).await?;
-        let older = since.and_then(|since| newest.messages.iter().position(|one| one.turn.id == since));
-        Ok(newest.messages.into_iter().skip(older.map_or(0, |at| at + 1)).find(matches))
+        let newest = self.conversation.fetch_newest(limit).await?.messages;
+        let older = since.and_then(|since| position(&newest, &since));
+        Ok(newest.into_iter().skip(older.map_or(0, |at| at + 1)).find(matches))
     }
 
     fn post_error(&self, error: CallError) -> SubstrateError {
-        let message = format!(
-            "the turn could not be posted to the conversation `{}`",
-            self.conversation.conversation_id
-        );
+        let conversation = &self.conversation.id;
+        let message = format!("the turn could not be posted to the conversation `{conversation}`");
         SubstrateError::unavailable(message, error)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use quorate_kernel::conversation::Participant;
-    use quorate_protocol::Name;
-    use serde_json::json;
-
-    use super::AuthorMap;
-
-    fn one(id: &str, operator: Option<&str>) -> Participant {
-        let mut participant = Participant { id: id.into(), ..Participant::default() };
-        participant.meta.extend(operator.map(|operator| ("operatorId".to_owned(), json!(operator))));
-        participant
-    }
-
-    #[test]
-    fn authors_are_participants_by_operator_or_by_id() {
-        let authors = AuthorMap::new(&[one("reviewer", Some("op_7")), one("scribe", None)], Some("op_bot"));
-        let name = |author: &str| authors.resolve(&[author.to_owned()], None).name.to_string();
-        assert_eq!(
-            [name("op_7"), name("scribe"), name("op_bot"), name("u_1")],
-            ["reviewer", "scribe", "scribe", "u_1"]
-        );
-        assert_eq!(authors.operator_for("reviewer"), Some("op_7"));
-        assert_eq!(authors.operator_for("somebody"), Some("op_bot"));
-        // A message without an author is a turn of `system` (K17).
-        let system = authors.resolve(&[], Some(&"scribe".into()));
-        assert_eq!((&*system.name, system.is_trusted), ("system", false));
-    }
-
-    #[test]
-    fn a_claim_holds_only_for_whom_its_author_posts() {
-        let authors =
-            AuthorMap::new(&[one("reviewer", Some("op_7")), one("a", None), one("b", None)], Some("op_bot"));
-        let author =
-            |author: &str, claimed: &str| authors.resolve(&[author.to_owned()], Some(&Name::from(claimed)));
-        assert!(author("op_bot", "b").is_trusted);
-        let forged = author("u_1", "reviewer");
-        assert_eq!((forged.name.as_ref(), forged.is_trusted), ("u_1", false));
-        assert!(!author("op_bot", "reviewer").is_trusted && author("reviewer", "reviewer").is_trusted);
-        // A server may return an operator's display name as well as its id.
-        let both = ["ada".to_owned(), "op_7".to_owned()];
-        assert!(authors.resolve(&both, Some(&"reviewer".into())).is_trusted);
-        assert_eq!(&*authors.resolve(&both, None).name, "reviewer");
-        let anonymous = AuthorMap::new(&[one("reviewer", Some("op_7")), one("a", None)], None);
-        assert!(anonymous.resolve(&["token".to_owned()], Some(&"a".into())).is_trusted);
-        assert!(!anonymous.resolve(&["op_7".to_owned()], Some(&"a".into())).is_trusted);
-    }
+/// The turn as the server stored it, according to the receipt.
+fn stored(tools: &ServerTools, attempt: &Attempt, receipt: Receipt) -> TurnMessage {
+    let (turn, has_metadata) = (&attempt.turn, keeps_of(tools) == Keeps::Stamps);
+    let posted = Turn {
+        id: Name::from(receipt.id),
+        participant: turn.participant.clone(),
+        timestamp: receipt.timestamp.unwrap_or_else(|| turn.timestamp.clone()).into(),
+        content: turn.content.clone(),
+        meta: if has_metadata { turn.meta.clone() } else { Map::new() },
+        stamp: turn.stamp.clone().filter(|_| has_metadata),
+    };
+    TurnMessage { turn: posted, post_id: Some(attempt.post.clone()) }
 }

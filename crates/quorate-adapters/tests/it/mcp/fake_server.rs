@@ -145,9 +145,6 @@ pub(crate) struct State {
     pub(crate) calls: Vec<(String, Map<String, Value>)>,
     /// Cancelled requests.
     pub(crate) cancelled: usize,
-    /// Through how many looks a message that is posted from now on is not listed.
-    pub(crate) hides: usize,
-    hidden: BTreeMap<String, usize>,
     posted: usize,
     sessions: usize,
 }
@@ -283,10 +280,7 @@ impl FakeServer {
             given.get("limit").and_then(Value::as_u64).map_or(50, |limit| usize::try_from(limit).unwrap());
         let limit =
             self.style.always_gives.unwrap_or(asked).min(self.style.max_messages.unwrap_or(usize::MAX));
-        let mut state = self.state.lock().unwrap();
-        let listed = |kept: &&StoredMessage| state.hidden.get(&kept.id).is_none_or(|looks| *looks == 0);
-        let all: Vec<StoredMessage> = state.messages.iter().filter(listed).cloned().collect();
-        state.hidden.values_mut().for_each(|looks| *looks = looks.saturating_sub(1));
+        let all = self.state.lock().unwrap().messages.clone();
         let place = |id: &str| all.iter().position(|kept| kept.id == id);
         let mut known = true;
         let (page, more): (&[StoredMessage], bool) = if let Some(after) = after {
@@ -320,9 +314,6 @@ impl FakeServer {
                 let metadata = given.get("metadata").cloned();
                 let (kept, duplicate) = self.store(author, &text("content"), metadata, key);
                 let at = self.style.clocks.time(kept.at_ms);
-                let mut state = self.state.lock().unwrap();
-                let hides = state.hides;
-                state.hidden.entry(kept.id.clone()).or_insert(hides);
                 Ok(json!({"id": kept.id, "timestamp": at, "duplicate": duplicate}))
             }
             "get_messages" => Ok(self.messages(given).await),

@@ -51,27 +51,6 @@ async fn an_order_that_the_server_keeps_to_holds_against_its_clock() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_edited_or_moved_is_no_new_one() {
-    for style in [Style::full(), Style::full().without("waitMs"), Style::public()] {
-        let fake = FakeServer::new(style.clone());
-        say(&fake, 3);
-        let substrate = TestHost::connected_to(&fake).await.substrate();
-        all(&*substrate, 10).await;
-        {
-            let mut state = fake.state.lock().unwrap();
-            let mut moved = state.messages.remove(0);
-            moved.content = "@reviewer edited".into();
-            moved.at_ms += 60_000;
-            state.messages.push(moved);
-        }
-        let page = substrate.read(Some(&Name::from("m3")), 10).await.unwrap();
-        assert_eq!((ids(&page), page.known), (vec![], true), "{style:?}");
-        let waits = tokio::time::timeout(std::time::Duration::from_millis(200), substrate.changed()).await;
-        assert!(waits.is_err(), "the wait returned early: {style:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_limit_that_is_ignored_is_kept_by_us_and_makes_no_window_all() {
     let fake = FakeServer::new(Style { always_gives: Some(20), says_more: false, ..Style::full() });
     say(&fake, 30);

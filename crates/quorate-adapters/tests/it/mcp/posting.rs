@@ -1,7 +1,6 @@
 //! Posting: each turn once, whatever happens on the way.
 
 use quorate_kernel::ports::substrate::SubstrateError;
-use quorate_protocol::Name;
 use serde_json::json;
 
 use crate::mcp::fake_server::{Clocks, FakeServer, Fault, Style};
@@ -166,72 +165,4 @@ async fn stored_and_failed(style: Style, has_read: bool, stamped: bool) {
     let appended = appended.expect(&case);
     assert_eq!(fake.contents(), ["@reviewer look", "fine"], "{case}");
     assert_eq!((&*appended.turn.id, &*appended.turn.participant), ("m2", "reviewer"), "{case}");
-}
-
-#[tokio::test]
-async fn what_is_acknowledged_and_never_listed_is_said_once() {
-    let mut tried = tokio::task::JoinSet::new();
-    for style in [Style::full(), Style::full().without("after"), Style::public()] {
-        for before in [0, 2] {
-            tried.spawn(never_listed(style.clone(), before));
-        }
-    }
-    // Each takes as long as a server is given.
-    tried.join_all().await;
-}
-
-async fn never_listed(style: Style, before: usize) {
-    let fake = FakeServer::new(style.clone());
-    let mut since = None;
-    for _ in 0..before {
-        since = Some(Name::from(fake.say("u_1", "hello")));
-    }
-    let substrate = TestHost::connected_to(&fake).await.substrate();
-    all(&*substrate, 10).await;
-    fake.state.lock().expect("it is whole").hides = usize::MAX;
-    let lost = substrate.append(turn("hi")).await.expect("it is acknowledged").turn.id;
-    let error = substrate.read(since.as_ref(), 10).await.expect_err("it is not listed");
-    let said = error.to_string();
-    assert!(matches!(error, SubstrateError::Unavailable { .. }), "{said}");
-    assert!(said.contains(&format!("`{lost}`")) && said.contains("does not list it"), "{said}");
-    // The next one is read as ever.
-    fake.say("u_1", "and more");
-    let page = substrate.read(since.as_ref(), 10).await.expect("it is said once");
-    assert_eq!((&*page.turns[0].content, page.turns.len()), ("and more", 1), "{style:?}");
-}
-
-#[tokio::test]
-async fn a_server_may_take_a_moment_until_it_lists_what_it_has() {
-    for style in [Style::full(), Style::public()] {
-        let fake = FakeServer::new(style.clone());
-        let since = Name::from(fake.say("u_1", "hello"));
-        let substrate = TestHost::connected_to(&fake).await.substrate();
-        all(&*substrate, 10).await;
-        fake.state.lock().unwrap().hides = 4;
-        let late = substrate.append(turn("hi")).await.unwrap().turn.id;
-        let page = substrate.read(Some(&since), 10).await.unwrap();
-        assert_eq!(page.turns.iter().map(|turn| &turn.id).collect::<Vec<_>>(), [&late], "{style:?}");
-    }
-}
-
-#[tokio::test]
-async fn what_is_listed_at_once_costs_no_look_more() {
-    let fake = FakeServer::new(Style::full());
-    let since = Name::from(fake.say("u_1", "hello"));
-    let substrate = TestHost::connected_to(&fake).await.substrate();
-    all(&*substrate, 10).await;
-    // The order of the server is asked for once.
-    fake.say("u_1", "and");
-    fake.say("u_1", "more");
-    assert_eq!(substrate.read(Some(&since), 10).await.unwrap().turns.len(), 2);
-    let since = Name::from("m3");
-    let one = substrate.append(turn("one")).await.unwrap().turn.id;
-    let looks = fake.calls("get_messages").len();
-    assert_eq!(substrate.read(Some(&since), 10).await.unwrap().turns.len(), 1);
-    // Two in a row, of which the second is read from: the first is not expected after it.
-    substrate.append(turn("two")).await.unwrap();
-    let three = substrate.append(turn("three")).await.unwrap().turn.id;
-    assert!(substrate.read(Some(&three), 10).await.unwrap().turns.is_empty());
-    assert_eq!(substrate.read(Some(&one), 10).await.unwrap().turns.len(), 2);
-    assert_eq!(fake.calls("get_messages").len(), looks + 3);
 }
