@@ -283,8 +283,10 @@ impl GuildeSubstrate {
             |messages: &[TurnMessage]| since.is_some_and(|since| position(messages, since).is_some());
         let tail = self.conversation.read_tail(self.first_limit, reaches).await?;
         let place = since.and_then(|since| position(&tail.messages, since));
-        // A message that this process has read is more likely out of sight than gone.
-        let is_lost = since.is_some() && self.frontier().as_ref() == since;
+        // A message that this process has read is more likely out of sight than gone. A server without a limit may list all
+        // messages or not.
+        let has_limit = self.conversation.tools().await?.accepts(GET_TOOL, "limit");
+        let is_lost = since.is_some() && (!has_limit || self.frontier().as_ref() == since);
         if place.is_none() && (!tail.is_complete || is_lost) {
             let what =
                 since.map_or("its first messages".to_owned(), |since| format!("the message `{since}`"));

@@ -1,7 +1,7 @@
 //! Taking up a conversation: where this runtime left off follows from the ledger's last word and from the stamps of the
 //! turns since. Where they differ the conversation holds, and the difference is recorded (K3, K5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
@@ -87,7 +87,7 @@ struct ConversationScan {
     /// Our turns that the ledger does not know.
     unrecorded: Vec<(Name, Entry)>,
     /// The number of each turn, counted from the first one that was read.
-    numbers: BTreeMap<Name, u64>,
+    numbers: HashMap<Name, u64>,
     /// The last state of each participant.
     states: BTreeMap<Name, Map<String, Json>>,
     /// The first turn in a participant's name that the ledger should know and does not.
@@ -356,7 +356,7 @@ impl Runner {
     }
 
     /// Marks the turns up to a settled one as settled.
-    async fn start_after(&mut self, settled: &Name, numbers: &BTreeMap<Name, u64>) -> Result<(), TurnError> {
+    async fn start_after(&mut self, settled: &Name, numbers: &HashMap<Name, u64>) -> Result<(), TurnError> {
         let turns = self.read_window(settled, self.lookback()).await?;
         self.settle_window(turns, numbers.get(settled).copied());
         self.cursor = Some(settled.clone());
@@ -368,7 +368,7 @@ impl Runner {
     async fn resume_trigger(
         &mut self,
         answering: PartialAnswer,
-        numbers: &BTreeMap<Name, u64>,
+        numbers: &HashMap<Name, u64>,
     ) -> Result<(), TurnError> {
         let mut window = self.read_window(&answering.trigger, self.lookback().saturating_add(1)).await?;
         let Some(trigger) = window.pop() else {
