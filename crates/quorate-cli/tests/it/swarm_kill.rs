@@ -92,13 +92,43 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn killed_anywhere_a_swarm_answers_everybody_once() {
+    kill_all(|seed| {
+        let (substrate, read) = SUBSTRATES[usize::from(seed % 2 == 1)];
+        killed(&swarm(substrate), read, seed)
+    });
+}
+
+/// Serves the journal `talk.md` over MCP, with keys and metadata.
+#[cfg(feature = "mcp")]
+const ROOM: &str = "schema: agentruntimes/v1
+kind: MultiAgentRuntime
+id: room
+participants: [{id: host, displayName: Host, executor: rubric}]
+substrate: {kind: file, path: talk.md}
+dispatcher: {kind: mention}
+";
+
+#[cfg(feature = "mcp")]
+#[test]
+fn killed_anywhere_a_swarm_on_a_server_answers_everybody_once() {
+    kill_all(|seed| {
+        let place = swarm("{kind: guilde-mcp, server: here, conversationId: room}");
+        place.write("room.yaml", ROOM);
+        let server = support::mcp::Http::start(&place, &["--manifest", "room.yaml"], None);
+        place.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\n", server.url));
+        killed(&place, transcript::journal, seed)
+    });
+}
+
+/// Runs as many conversations as have so many kills.
+fn kill_all(killed: impl Fn(u64) -> u64 + Sync) {
     let kills = number("QUORATE_SWARM_KILLS").unwrap_or(KILLS);
     let first = number("QUORATE_SWARM_SEED").unwrap_or(0);
     let seeds: Vec<u64> = (first..first + kills.div_ceil(KILLS_EACH)).collect();
+    let run = |half: &[u64]| half.iter().map(|seed| killed(*seed)).sum::<u64>();
     let killed = std::thread::scope(|scope| {
         let halves = seeds.chunks(seeds.len().div_ceil(2));
-        let halves: Vec<_> =
-            halves.map(|half| scope.spawn(|| half.iter().map(|seed| killed(*seed)).sum::<u64>())).collect();
+        let halves: Vec<_> = halves.map(|half| scope.spawn(|| run(half))).collect();
         halves.into_iter().map(|half| half.join().expect("what failed was said")).sum::<u64>()
     });
     println!("{killed} kills of running swarms in {} conversations", seeds.len());
@@ -109,19 +139,17 @@ fn killed_anywhere_a_swarm_answers_everybody_once() {
 }
 
 /// One conversation, killed again and again; gives how many processes were running when they were.
-fn killed(seed: u64) -> u64 {
+fn killed(place: &TestDir, read: Read, seed: u64) -> u64 {
     let _hint = ReproHint(seed);
     let mut chance = Rng::from_seed_and_name(seed, "kills");
-    let (substrate, read) = SUBSTRATES[usize::from(seed % 2 == 1)];
-    let place = swarm(substrate);
     let (mut killed, mut said) = (0, 0);
     for _ in 0..KILLS_EACH {
         for _ in 0..chance.below(3) {
-            say(&place, &mut chance, &mut said);
+            say(place, &mut chance, &mut said);
         }
         let until = if chance.percent(70) { "--watch" } else { "--until-idle" };
         let child = place.start(&["run", "swarm.yaml", until]);
-        let speaks = chance.percent(60).then(|| start_to_say(&place, &mut chance, &mut said));
+        let speaks = chance.percent(60).then(|| start_to_say(place, &mut chance, &mut said));
         let longest = [40, 150, 500][usize::try_from(chance.below(3)).unwrap_or(0)];
         std::thread::sleep(Duration::from_millis(chance.below(longest)));
         killed += u64::from(kill(child));
@@ -133,13 +161,13 @@ fn killed(seed: u64) -> u64 {
             }
         }
     }
-    say(&place, &mut chance, &mut said);
+    say(place, &mut chance, &mut said);
     let last = place.run(&["run", "swarm.yaml"]).assert_code(0);
     assert!(!last.stderr.contains("quorate:"), "{}", last.stderr);
-    let turns = read(&place);
+    let turns = read(place);
     place.assert_no_new_turns(&["swarm.yaml"]);
-    assert_eq!(read(&place), turns, "a run that finds nothing new says nothing");
-    holds(&place, &turns);
+    assert_eq!(read(place), turns, "a run that finds nothing new says nothing");
+    holds(place, &turns);
     killed
 }
 

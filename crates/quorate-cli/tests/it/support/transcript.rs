@@ -22,7 +22,7 @@ pub struct Turn {
 
 impl Turn {
     fn stamped(mut self, stamp: &Value) -> Turn {
-        self.reply_to = stamp["trigger"].as_str().map(str::to_owned);
+        self.reply_to = stamp["trigger"].as_str().filter(|trigger| !trigger.is_empty()).map(str::to_owned);
         self.state = stamp.get("state").cloned();
         self
     }
@@ -49,7 +49,11 @@ pub fn journal(place: &TestDir) -> Vec<Turn> {
             };
             let note = lines.next_if(|line| line.starts_with("<!-- quorate: "));
             turns.push(match note {
-                Some(note) => turn.stamped(&parse_note(note)["stamp"]),
+                Some(note) => {
+                    let note = parse_note(note);
+                    // What a runtime elsewhere posted has its stamp in the metadata.
+                    turn.stamped(note["meta"]["quorate"].get("stamp").unwrap_or(&note["stamp"]))
+                }
                 None => turn,
             });
         } else if line.starts_with("<!-- quorate: ") {
