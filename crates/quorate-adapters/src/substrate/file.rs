@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 use self::journal::{Journal, JournalError};
 use super::{FileWatcher, check_turn, parse_sync, persistent};
 use crate::block::Block;
-use crate::regular_file::{FileStamp, real_path};
+use quorate_kernel::files::{FileStamp, real_path};
 
 /// The kind that manifests name.
 pub const KIND: &str = "file";

@@ -18,7 +18,7 @@ use quorate_protocol::Name;
 
 use super::super::{next_millisecond, turn_id};
 use super::format::{self, Entry, RawTurn, Scanner};
-use crate::regular_file::{self, FileStamp};
+use quorate_kernel::files::{self, FileStamp};
 
 /// A longer stretch is scanned by a thread of its own, in bytes.
 const LARGE_GROWTH_BYTES: u64 = 256 * 1024;
@@ -164,7 +164,7 @@ impl Journal {
     fn open_lock(&self) -> io::Result<File> {
         let mut path = self.path.clone().into_os_string();
         path.push(".lock");
-        regular_file::reject_symlink(path.as_ref())?;
+        files::reject_symlink(path.as_ref())?;
         open_append(path.as_ref())
     }
 
@@ -200,7 +200,7 @@ impl Journal {
             return Ok(());
         };
         if self.file.as_ref().is_none_or(|open| open.file_id != now.file_id) {
-            let file = regular_file::open(&self.path)?;
+            let file = files::open(&self.path)?;
             self.file = Some(OpenFile::new(file, false)?);
         }
         let has_grown = self.scanned.is_some_and(|seen| seen.file_id == now.file_id && seen.len < now.len);
@@ -352,7 +352,7 @@ impl Journal {
                 let is_new = self.stamp()?.is_none();
                 self.file = Some(OpenFile::new(open_append(&self.path)?, true)?);
                 if is_new {
-                    sync_folder(&self.path)?;
+                    files::sync_dir_of(&self.path)?;
                 }
             }
             self.refresh()?;
@@ -441,21 +441,12 @@ fn open_append(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    regular_file::open_with(OpenOptions::new().read(true).append(true).create(true), path)
-}
-
-/// Makes the entries of a path's folder durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    // Other systems cannot open folders, and need not.
-    match path.parent() {
-        Some(folder) if cfg!(unix) => regular_file::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
+    files::open_append(path)
 }
 
 /// The line of a turn's header, counted from 1; of the last one, if several turns have the id.
 pub(super) fn line_of(journal: &Path, id: &str) -> io::Result<Option<usize>> {
-    let file = regular_file::open(journal)?;
+    let file = files::open(journal)?;
     let mut scanner = scanner(&file, 0, u64::MAX, SCAN_BUFFER_BYTES)?;
     let mut found = None;
     while let Some(raw) = scanner.next()? {

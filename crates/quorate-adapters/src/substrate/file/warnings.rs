@@ -8,7 +8,7 @@ use std::path::Path;
 use quorate_protocol::Name;
 
 use super::format::{self, RawTurn, Scanner};
-use crate::regular_file;
+use quorate_kernel::files;
 
 /// How much of the journal's end is checked, in bytes.
 const TAIL_BYTES: u64 = 1024 * 1024;
@@ -30,7 +30,7 @@ struct Tail {
 
 impl Tail {
     fn read_from(path: &Path) -> Option<Self> {
-        let mut file = regular_file::open(path).ok()?;
+        let mut file = files::open(path).ok()?;
         let from = file.metadata().ok()?.len().saturating_sub(TAIL_BYTES);
         file.seek(SeekFrom::Start(from)).ok()?;
         let mut text = Vec::new();
