@@ -1,19 +1,18 @@
 //! Profiles: folders with files that are installed into another folder, checked there, and uninstalled again.
 //!
-//! `provision/install.rs` installs and uninstalls,
-//! and writes in an order that survives a crash. `provision/change.rs` plans the change of a file, `provision/share.rs`
-//! plans it for a file of several profiles, and `provision/merge.rs` edits texts. `provision/setup.rs` owns the record of
-//! the installed files, and `provision/status.rs` compares it with the existing files.
+//! `provision/install.rs` plans an install or an uninstall as a list of steps, which survives a crash between any two of
+//! them. `provision/change.rs` plans the change of a file, and `provision/text.rs` edits its text. `provision/setup.rs` owns
+//! the record of the installed files and their backups, `provision/status.rs` compares it with the existing files, and
+//! `provision/target.rs` reads and writes beneath the target folder.
 //!
 //! Packages come from any adapter of the provisioning port; installing works the same for all.
 
 mod change;
-mod files;
 mod install;
-mod merge;
 mod setup;
-mod share;
 mod status;
+mod target;
+mod text;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,9 +29,9 @@ use super::service::disk::{absolute, display_path};
 use super::service::error::error_chain;
 use super::service::workspace::{PathOverrides, find_root};
 use super::service::{diff, guard, runtime};
-use change::{ChangeError, FileChange};
-use files::{FileError, TargetDir};
-use setup::SetupError;
+use change::FileChange;
+use setup::Setups;
+use target::Target;
 
 pub use change::{Drift, FileAction};
 pub use setup::State;
@@ -47,12 +46,6 @@ pub struct ProvisionRequest {
     pub dry_run: bool,
     /// Replace or remove files that were edited since, and keep a copy of each.
     pub force: bool,
-}
-
-impl ProvisionRequest {
-    fn policy(&self) -> EditPolicy {
-        if self.force { EditPolicy::Override } else { EditPolicy::Protect }
-    }
 }
 
 impl Quorate {
@@ -85,8 +78,9 @@ impl Quorate {
         let package = provisioning.package().await.map_err(package_error)?;
         let _lock = target.lock(request.dry_run)?;
         let at = quorate_kernel::clock::rfc3339(self.environment.clock.now_ms());
-        let origin = install::Origin { from: provisioning.about().from, at };
-        install::install(&target.files, &target.shown, &package, &origin, &request)
+        let from = provisioning.about().from;
+        let goal = install::Goal::Install { package: &package, from: &from, at: &at };
+        install::run(&target.files, &target.shown, goal, &request)
     }
 
     /// Uninstalls a profile, and restores the files that it replaced.
@@ -110,7 +104,7 @@ impl Quorate {
     ) -> Result<ProvisionOutcome, Error> {
         let target = self.open_target(request.into.clone())?;
         let _lock = target.lock(request.dry_run)?;
-        install::uninstall(&target.files, &target.shown, slug, &request)
+        install::run(&target.files, &target.shown, install::Goal::Uninstall { slug }, &request)
     }
 
     /// The states of one installed profile, or of all, in a folder; `None` is the workspace's root.
@@ -142,7 +136,7 @@ impl Quorate {
             here if here.is_empty() => ".".to_owned(),
             there => there,
         };
-        let files = TargetDir::open(&path).map_err(|error| {
+        let files = Target::open(&path).map_err(|error| {
             let class = match error.kind() {
                 std::io::ErrorKind::NotFound => ErrorKind::NotFound,
                 _ => ErrorKind::Configuration,
@@ -174,7 +168,7 @@ impl Quorate {
 
 /// An open target folder.
 struct ProvisionTarget {
-    files: TargetDir,
+    files: Target,
     path: PathBuf,
     shown: String,
 }
@@ -206,15 +200,6 @@ fn package_error(failure: Failure) -> Error {
             Error::configuration(codes::PROFILE_INVALID, Body::new(error_chain(&unavailable)))
         }
     }
-}
-
-/// The treatment of content that the user has edited since the installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EditPolicy {
-    /// Edited content stays, and a file that cannot be changed without losing an edit is refused.
-    Protect,
-    /// Edited content is replaced or removed, and a copy is kept.
-    Override,
 }
 
 /// The result of an install or an uninstall.
@@ -272,7 +257,7 @@ impl FileReport {
     fn of(change: &FileChange, dry_run: bool) -> FileReport {
         let found = change.found.as_ref().map(|found| &*found.bytes);
         let diff = match &change.expected {
-            Some(expected) => diff::unified(&change.dest, Some(expected), found),
+            Some(expected) => diff::unified(&change.dest, Some(&**expected), found),
             None if dry_run => diff::unified(&change.dest, found, change.result()),
             None => String::new(),
         };
@@ -287,53 +272,15 @@ impl FileReport {
 }
 
 /// The refusal of a profile that is not installed.
-fn not_installed(slug: &str, target: &str, installed: &[String]) -> Error {
+fn not_installed(slug: &str, target: &str, setups: &Setups<'_>) -> Error {
     let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
     let body = Body::new(format!("no profile `{slug}` is installed {place}"));
-    let help = match installed {
+    let installed: Vec<&str> = setups.all.iter().map(|setup| setup.slug.as_str()).collect();
+    let help = match installed[..] {
         [] => "name another folder with `--into`: no profile is installed".to_owned(),
-        some => format!("the installed profiles are {}", some.join(", ")),
+        _ => format!("the installed profiles are {}", installed.join(", ")),
     };
     Error::not_found(codes::PROFILE_UNKNOWN, body.help(help))
-}
-
-impl From<SetupError> for Error {
-    fn from(error: SetupError) -> Error {
-        match &error {
-            SetupError::Corrupt { .. } => {
-                let help = "restore the file from a copy; `quorate explain setup_corrupt` describes it";
-                Error::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
-            }
-            SetupError::Target { file_error: FileError::Obstructed(_), .. } => {
-                Error::new(ErrorKind::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
-            }
-            SetupError::Target { .. } => {
-                Error::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
-            }
-        }
-    }
-}
-
-/// Adds refusals to a report; an unreadable file is an error.
-fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), Error> {
-    match cannot {
-        ChangeError::Refused { code, body, text } => {
-            if let (Some(text), Some(place)) = (text, &body.place) {
-                report.add_source(place.file.clone(), text);
-            }
-            report.refuse(code, *body);
-            Ok(())
-        }
-        ChangeError::Setup(error) => Err(error.into()),
-    }
-}
-
-/// Refuses files that were edited since.
-fn refuse_edited(report: &mut Report, changes: &[FileChange], help: &str) {
-    for change in changes.iter().filter(|change| change.action == FileAction::Edited) {
-        let body = Body::new(format!("{} was edited since it was installed", change.dest));
-        report.refuse(codes::PROFILE_DRIFT, body.help(help));
-    }
 }
 
 #[cfg(test)]

@@ -1,27 +1,26 @@
 //! The `profile` provisioning: `runtime-profile/v1`, a folder with a `profile.json`. Files are opened
-//! beneath the folder from an open handle, so that no link leads out. All problems of a `profile.json` are reported at once,
-//! with their places. Unknown keys at its root may belong to other programs and are ignored; an unknown key of a file is
-//! reported, since it would have no effect.
+//! beneath the folder from an open handle, so that no link and no `..` leads out. All problems of a `profile.json` are
+//! reported at once, with their places. Unknown keys at its root may belong to other programs and are ignored; an unknown
+//! key of a file is reported, since it would have no effect.
 //!
 //! A `src` is relative to `files/` where the profile has such a folder, else to the profile itself.
 
 use std::io::{self, ErrorKind, Read as _};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
-use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::provisioning::{
-    About, Destination, Failure, FileMode, MAX_FILE_BYTES, MAX_FILES, Package, PackageError, PackageFile,
-    Provisioning, Strategy, is_slug,
+    About, Destination, Failure, FileMode, MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES, Package,
+    PackageFile, Provisioning, Strategy,
 };
 use quorate_kernel::registry::BuildContext;
-use quorate_manifest::tree::{Kind, Node, json};
+use quorate_manifest::tree::{Field, Kind, SourceFile, json};
 
 use crate::block::{Block, nearest, quoted_list};
 
@@ -35,6 +34,12 @@ const FILES_FOLDER: &str = "files";
 
 /// How many bytes a manifest may have.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+/// The only supported schema.
+const SCHEMA: &str = "agentproto/runtime-profile/v1";
+
+/// The keys of a file.
+const FILE_KEYS: &[&str] = &["src", "dest", "strategy", "executable"];
 
 /// Builds it from its block: `path`, relative to the manifest that has the block.
 ///
@@ -61,44 +66,6 @@ pub struct Profile {
     display_name: String,
 }
 
-/// Why a file of a profile was not read.
-#[derive(Debug)]
-enum ReadError {
-    Missing,
-    /// The rest of a sentence that begins with the file's name.
-    Refused(String),
-}
-
-impl Profile {
-    fn open(&self) -> Result<Folder, Failure> {
-        let opened = std::fs::metadata(&self.path).and_then(|found| match found.is_dir() {
-            true => Folder::open(&self.path).map(Some),
-            false => Ok(None),
-        });
-        match opened {
-            Ok(Some(folder)) => Ok(folder),
-            Ok(None) => {
-                Err(self.refusal("it is not a folder", Some("unpack an archive and name its folder")))
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Err(Failure::Missing { message: format!("no profile {}", self.display_name) })
-            }
-            Err(error) => Err(Failure::Unavailable {
-                message: format!("cannot read {}: {error}", self.display_name),
-                source: Some(Box::new(error)),
-            }),
-        }
-    }
-
-    fn refusal(&self, message: &str, help: Option<&str>) -> Failure {
-        let mut body = Body::new(format!("{}: {message}", self.display_name));
-        body.help = help.map(str::to_owned);
-        let mut report = Report::new();
-        report.refuse(codes::PROFILE_INVALID, body);
-        Failure::Refused(Box::new(report))
-    }
-}
-
 #[async_trait]
 impl Provisioning for Profile {
     fn about(&self) -> About {
@@ -106,53 +73,16 @@ impl Provisioning for Profile {
     }
 
     async fn package(&self) -> Result<Package, Failure> {
-        let files = self.open()?;
-        let bytes = files.read(MANIFEST_NAME, MAX_MANIFEST_BYTES).map_err(|unread| match unread {
-            ReadError::Missing => self.refusal(
-                "it contains no profile.json",
-                Some("a profile is a folder with a profile.json at its top"),
-            ),
-            ReadError::Refused(why) => self.refusal(&format!("{MANIFEST_NAME} {why}"), None),
-        })?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| self.refusal("profile.json is not UTF-8", Some("save it as UTF-8")))?;
+        let dir = self.open()?;
+        let bytes = read(&dir, MANIFEST_NAME, MAX_MANIFEST_BYTES).map_err(|why| self.refusal(&why))?;
+        let text = String::from_utf8(bytes).map_err(|_| self.refusal("profile.json is not UTF-8"))?;
         let manifest_name = format!("{}/{MANIFEST_NAME}", self.display_name);
-        self.build_package(&files, &text, &manifest_name)
-    }
-}
-
-impl Profile {
-    fn build_package(&self, files: &Folder, text: &str, shown: &str) -> Result<Package, Failure> {
-        let mut report = Report::new();
-        report.add_source(shown, text);
-        let manifest = parse(text, shown, &mut report);
-        let below = if files.has_folder(FILES_FOLDER) { format!("{FILES_FOLDER}/") } else { String::new() };
-        let mut pieces = Vec::new();
-        for file in manifest.files {
-            let source = format!("{below}{}", file.src);
-            match files.read(&source, MAX_FILE_BYTES) {
-                Ok(bytes) => pieces.push(PackageFile {
-                    dest: file.dest,
-                    strategy: file.strategy,
-                    mode: file.mode,
-                    bytes: bytes.into(),
-                    source: format!("{}/{source}", self.display_name),
-                }),
-                Err(unread) => {
-                    let why = match unread {
-                        ReadError::Missing => "is not in the profile".to_owned(),
-                        ReadError::Refused(why) => why,
-                    };
-                    let place = Place { file: shown.into(), span: file.src_span, path: file.path };
-                    report.refuse(codes::PROFILE_INVALID, Body::new(format!("{source} {why}")).at(place));
-                }
-            }
-        }
-        if report.has_refusals() {
+        let source = SourceFile::new(&manifest_name, text.into(), codes::PROFILE_INVALID);
+        let package = self.read_package(&dir, &source);
+        let mut report = source.into_report();
+        let Some(mut package) = package.filter(|_| !report.has_refusals()) else {
             return Err(Failure::Refused(Box::new(report)));
-        }
-        let mut package = Package::new(manifest.slug, manifest.version, pieces)
-            .map_err(|unfit| self.refusal(&unfit.to_string(), None))?;
+        };
         if report.warnings.is_empty() {
             report.retain_sources(|_| false);
         }
@@ -161,279 +91,150 @@ impl Profile {
     }
 }
 
-/// A path within a profile: its names, none of them `..`.
-///
-/// # Errors
-/// When it leads out. The text says how.
-fn check_relative_path(path: &str) -> Result<String, String> {
-    let drive = path.len() > 1 && path.as_bytes()[0].is_ascii_alphabetic() && path.as_bytes()[1] == b':';
-    if path.starts_with('/') || drive {
-        return Err(format!("`{path}` is absolute and leads out of the profile"));
-    }
-    if path.contains('\\') || path.chars().any(char::is_control) {
-        return Err(format!("`{}` has characters that no path of a profile has", path.escape_debug()));
-    }
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    if parts.contains(&"..") {
-        return Err(format!("`{path}` leads out of the profile with `..`"));
-    }
-    Ok(parts.join("/"))
-}
-
-struct Folder {
-    dir: Dir,
-}
-
-impl Folder {
-    fn open(path: &Path) -> io::Result<Folder> {
-        Ok(Folder { dir: Dir::open_ambient_dir(path, ambient_authority())? })
-    }
-
-    /// Whether there is a folder of that name at the top.
-    fn has_folder(&self, name: &str) -> bool {
-        self.dir.metadata(name).is_ok_and(|found| found.is_dir())
-    }
-
-    /// A file of the profile, if it has no more than so many bytes.
-    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
-        let mut options = OpenOptions::new();
-        // Without this, opening a FIFO waits for a writer.
-        options.read(true).nonblock(true);
-        let file = self.dir.open_with(path, &options).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => ReadError::Missing,
-            // The refusal of a path that leads out is made by cap-std, and has no error number of the system.
-            ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-                ReadError::Refused("is a link that leads out of the profile".to_owned())
+impl Profile {
+    fn open(&self) -> Result<Dir, Failure> {
+        let unavailable = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Failure::Missing { message: format!("no profile {}", self.display_name) }
             }
-            _ => ReadError::Refused(format!("cannot be read: {error}")),
-        })?;
-        let unreadable = |error: io::Error| ReadError::Refused(format!("cannot be read: {error}"));
-        let found = file.metadata().map_err(unreadable)?;
-        if !found.is_file() {
-            return Err(ReadError::Refused("is not a file".to_owned()));
-        }
-        let mut bytes = Vec::new();
-        // The file may grow while it is read, so its reported size does not limit it.
-        file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > limit {
-            return Err(ReadError::Refused(format!("is larger than {} MiB", limit >> 20)));
-        }
-        Ok(bytes)
-    }
-}
-
-/// The only supported schema.
-const SCHEMA: &str = "agentproto/runtime-profile/v1";
-
-const KEYS: &[&str] = &["src", "dest", "strategy", "executable"];
-
-#[derive(Default)]
-struct Manifest {
-    slug: String,
-    version: String,
-    files: Vec<File>,
-}
-
-struct File {
-    src: String,
-    src_span: Range<usize>,
-    path: String,
-    dest: Destination,
-    strategy: Strategy,
-    mode: FileMode,
-}
-
-/// Reads a manifest. If it adds to the report, the result is incomplete.
-fn parse(text: &str, display_name: &str, report: &mut Report) -> Manifest {
-    let mut parser = Parser { shown: display_name, report };
-    let root = match json::parse(text) {
-        Ok(root) => root,
-        Err(problem) => {
-            let mut body = Body::new(format!("this is not JSON: {}", problem.message));
-            body.help = problem.help;
-            parser.refuse(problem.span, "", body);
-            return Manifest::default();
-        }
-    };
-    if !matches!(root.kind, Kind::Map(_)) {
-        parser.refuse(root.span.clone(), "", Body::new(format!("it is {}, not an object", root.kind.name())));
-        return Manifest::default();
-    }
-    parser.schema(&root);
-    let slug = parser.text(&root, "slug", "").unwrap_or_default();
-    if !slug.is_empty() && !is_slug(&slug) {
-        let span = root.key("slug").map_or(0..0, |node| node.span.clone());
-        parser.refuse(span, "slug", Body::new(PackageError::Slug.to_string()));
-    }
-    let version = parser.text(&root, "version", "").unwrap_or_default();
-    for key in ["name", "description"] {
-        if let Some(node) = root.key(key).filter(|node| node.as_str().is_none()) {
-            parser.refuse(node.span.clone(), key, wrong(key, "text", node));
-        }
-    }
-    let files = parser.files(&root);
-    Manifest { slug, version, files }
-}
-
-struct Parser<'r> {
-    shown: &'r str,
-    report: &'r mut Report,
-}
-
-impl Parser<'_> {
-    fn place(&self, span: Range<usize>, path: &str) -> Place {
-        Place { file: self.shown.into(), span, path: path.to_owned() }
-    }
-
-    fn refuse(&mut self, span: Range<usize>, path: &str, body: Body) {
-        let place = self.place(span, path);
-        self.report.refuse(codes::PROFILE_INVALID, body.at(place));
-    }
-
-    /// A string that is required and not empty.
-    fn text(&mut self, object: &Node, key: &str, prefix: &str) -> Option<String> {
-        let path = format!("{prefix}{key}");
-        match object.key(key) {
-            None => self.refuse(brace(object), &path, Body::new(format!("`{key}` is missing"))),
-            Some(node) => match node.as_str() {
-                Some(text) if !text.trim().is_empty() => return Some(text.to_owned()),
-                Some(_) => self.refuse(node.span.clone(), &path, Body::new(format!("`{key}` is empty"))),
-                None => self.refuse(node.span.clone(), &path, wrong(key, "text", node)),
+            _ => Failure::Unavailable {
+                message: format!("cannot read {}: {error}", self.display_name),
+                source: Some(Box::new(error)),
             },
+        };
+        if !std::fs::metadata(&self.path).map_err(unavailable)?.is_dir() {
+            return Err(self.refusal("it is not a folder; unpack an archive and name its folder"));
         }
-        None
+        Dir::open_ambient_dir(&self.path, ambient_authority()).map_err(unavailable)
     }
 
-    fn schema(&mut self, root: &Node) {
-        if let Some(found) = self.text(root, "schema", "").filter(|found| found != SCHEMA) {
-            let span = root.key("schema").map_or(0..0, |node| node.span.clone());
-            let body = Body::new(format!("`{found}` is not a supported schema of profiles"));
-            self.refuse(span, "schema", body.help(format!("use `{SCHEMA}`")));
-        }
+    fn refusal(&self, why: &str) -> Failure {
+        let mut report = Report::new();
+        report.refuse(codes::PROFILE_INVALID, Body::new(format!("{}: {why}", self.display_name)));
+        Failure::Refused(Box::new(report))
     }
 
-    fn files(&mut self, root: &Node) -> Vec<File> {
-        let Some(list) = root.key("files") else {
-            self.refuse(brace(root), "files", Body::new("`files` is missing"));
-            return Vec::new();
-        };
-        let Kind::Seq(items) = &list.kind else {
-            self.refuse(list.span.clone(), "files", wrong("files", "a list", list));
-            return Vec::new();
-        };
-        if items.is_empty() {
-            let body = Body::new("`files` is empty, so nothing would be installed");
-            let help = "`quorate provision uninstall SLUG` removes what is installed already";
-            self.refuse(list.span.clone(), "files", body.help(help));
-        }
-        if items.len() > MAX_FILES {
-            let body = Body::new(format!("there are {} files, and {MAX_FILES} are the most", items.len()));
-            self.refuse(list.span.start..list.span.start + 1, "files", body);
-            return Vec::new();
-        }
-        let mut files: Vec<(File, Range<usize>)> = Vec::new();
-        for (at, item) in items.iter().enumerate() {
-            let path = format!("files[{at}]");
-            let Some(file) = self.file(item, &path) else { continue };
-            let span = item.key("dest").map_or(0..0, |node| node.span.clone());
-            match files.iter().find_map(|(first, span)| Some((file.dest.conflict(&first.dest)?, first, span)))
-            {
-                Some((why, first, first_span)) => {
-                    let body = Body::new(format!("`{}` {why} as `{}`", file.dest, first.dest));
-                    let related = self.place(first_span.clone(), "");
-                    self.refuse(span, &format!("{path}.dest"), body.related(related, "first here"));
-                }
-                None => files.push((file, span)),
+    /// The package of a manifest, as far as it is valid. Reports every problem to `source`.
+    fn read_package(&self, dir: &Dir, source: &SourceFile) -> Option<Package> {
+        let root = match json::parse(source.text()) {
+            Ok(root) => root,
+            Err(mut problem) => {
+                problem.message = format!("this is not JSON: {}", problem.message);
+                source.refuse(codes::PROFILE_INVALID, problem.body(|span| source.place(span, "")));
+                return None;
             }
-        }
-        files.into_iter().map(|(file, _)| file).collect()
-    }
-
-    fn file(&mut self, item: &Node, path: &str) -> Option<File> {
-        let Kind::Map(entries) = &item.kind else {
-            self.refuse(item.span.clone(), path, wrong(path, "an object", item));
+        };
+        let Kind::Map(entries) = &root.kind else {
+            let name = root.kind.name();
+            source.invalid(root.span.clone(), "", format!("it is {name}, not an object"));
             return None;
         };
-        for entry in entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
-            let mut body = Body::new(format!("`{}` of a file is not read here", entry.key))
-                .at(self.place(entry.key_span.clone(), &format!("{path}.{}", entry.key)));
-            body.help = nearest(&entry.key, KEYS).map(|near| format!("did you mean `{near}`?"));
-            self.report.warn(codes::FIELD_WITHOUT_EFFECT, body);
+        let mut fields = source.root(entries);
+        if let Some((schema, field)) = fields.required("schema", SCHEMA).and_then(text_of)
+            && schema != SCHEMA
+        {
+            let message = format!("`{schema}` is not a supported schema of profiles");
+            field.invalid_with(message, format!("use `{SCHEMA}`"));
         }
-        let prefix = format!("{path}.");
-        let src = self.text(item, "src", &prefix);
-        let dest = self.text(item, "dest", &prefix);
-        let strategy = self.strategy(item, path);
-        let mode = self.mode(item, path);
-        let src_span = item.key("src").map_or(0..0, |node| node.span.clone());
-        let src = src.and_then(|src| match check_relative_path(&src) {
-            Ok(src) => Some(src),
-            Err(problem) => {
-                self.refuse(src_span.clone(), &format!("{path}.src"), Body::new(format!("src {problem}")));
-                None
-            }
+        let slug = fields.required("slug", "the profile's name").and_then(text_of);
+        let version = fields.required("version", "a version").and_then(text_of);
+        let files = fields.required("files", "the files to install")?;
+        let items = files.list()?;
+        if items.is_empty() {
+            let help = "`quorate provision uninstall SLUG` removes what is installed already";
+            files.invalid_with("`files` is empty, so nothing would be installed", help);
+        }
+        let below = match dir.metadata(FILES_FOLDER).is_ok_and(|found| found.is_dir()) {
+            true => format!("{FILES_FOLDER}/"),
+            false => String::new(),
+        };
+        // Goes through all files before it gives up, so that all problems are reported.
+        let mut pieces = Vec::new();
+        let mut total = 0;
+        for item in items.iter().take(MAX_FILES + 1).take_while(|_| total <= MAX_PACKAGE_BYTES) {
+            let piece = self.read_piece(dir, &below, item);
+            total += piece.as_ref().map_or(0, |piece| piece.bytes.len() as u64);
+            pieces.push(piece);
+        }
+        let pieces: Vec<PackageFile> = pieces.into_iter().collect::<Option<_>>()?;
+        let ((slug, slug_field), (version, _)) = (slug?, version?);
+        Package::new(slug, version, pieces)
+            .map_err(|unfit| match unfit.file.and_then(|at| items[at].fields()?.optional("dest")) {
+                Some(dest) => dest.invalid(unfit.message),
+                None => slug_field.invalid(unfit.message),
+            })
+            .ok()
+    }
+
+    /// The file of a list's item.
+    fn read_piece(&self, dir: &Dir, below: &str, item: &Field<'_>) -> Option<PackageFile> {
+        let mut fields = item.fields()?;
+        let src = fields.required("src", "a file of the profile").and_then(text_of);
+        let dest = fields.required("dest", "a path in the target folder").and_then(text_of);
+        let strategy = fields.required("strategy", "how it combines with an existing file").and_then(text_of);
+        let executable = fields.read("executable", Field::boolean);
+        for (key, field) in fields.rest() {
+            let mut body = Body::new(format!("`{key}` of a file is not read here"));
+            body.help = nearest(key, FILE_KEYS).map(|near| format!("did you mean `{near}`?"));
+            field.warn(codes::FIELD_WITHOUT_EFFECT, body);
+        }
+        let dest = dest.and_then(|(dest, field)| {
+            Destination::parse(dest).map_err(|problem| field.invalid(format!("dest {problem}"))).ok()
         });
-        let dest = dest.and_then(|dest| match Destination::parse(&dest) {
-            Ok(dest) if dest.is_in_git_dir() => {
-                let span = item.key("dest").map_or(0..0, |node| node.span.clone());
-                let body = Body::new(format!(
-                    "dest `{dest}` lies in .git, which is Git's own: what is put there runs by itself"
-                ));
-                let help =
-                    "install a script elsewhere, and have people set `core.hooksPath` or a hook of theirs";
-                self.refuse(span, &format!("{path}.dest"), body.help(help));
-                None
-            }
-            Ok(dest) => Some(dest),
-            Err(problem) => {
-                let span = item.key("dest").map_or(0..0, |node| node.span.clone());
-                self.refuse(span, &format!("{path}.dest"), Body::new(format!("dest {problem}")));
-                None
-            }
+        let strategy = strategy.and_then(|(word, field)| {
+            let known = Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
+            known.or_else(|| {
+                let help = format!("the strategies are {}", quoted_list(&Strategy::ALL.map(Strategy::as_str)));
+                field.reject(format!("unknown strategy `{word}`"), help)
+            })
         });
-        Some(File {
-            src: src?,
-            src_span,
-            path: format!("{path}.src"),
+        let (src, bytes) = src.and_then(|(src, field)| {
+            let src = format!("{below}{src}");
+            let bytes = read(dir, &src, MAX_FILE_BYTES).map_err(|why| field.invalid(why)).ok()?;
+            Some((src, bytes))
+        })?;
+        Some(PackageFile {
             dest: dest?,
             strategy: strategy?,
-            mode: mode?,
+            mode: if executable == Some(true) { FileMode::Executable } else { FileMode::Plain },
+            bytes: bytes.into(),
+            source: format!("{}/{src}", self.display_name),
         })
     }
-
-    fn strategy(&mut self, item: &Node, path: &str) -> Option<Strategy> {
-        let word = self.text(item, "strategy", &format!("{path}."))?;
-        let strategy = Strategy::parse(&word);
-        if strategy.is_none() {
-            let words = Strategy::ALL.map(Strategy::as_str);
-            let span = item.key("strategy").map_or(0..0, |node| node.span.clone());
-            let body = Body::new(format!("unknown strategy `{word}`"));
-            let help = format!("the strategies are {}", quoted_list(&words));
-            self.refuse(span, &format!("{path}.strategy"), body.help(help));
-        }
-        strategy
-    }
-
-    fn mode(&mut self, item: &Node, path: &str) -> Option<FileMode> {
-        match item.key("executable").map(|node| (&node.kind, node)) {
-            None | Some((Kind::Bool(false), _)) => Some(FileMode::Plain),
-            Some((Kind::Bool(true), _)) => Some(FileMode::Executable),
-            Some((_, node)) => {
-                let path = format!("{path}.executable");
-                self.refuse(node.span.clone(), &path, wrong("executable", "true or false", node));
-                None
-            }
-        }
-    }
 }
 
-/// The place of an object's opening brace, for missing keys.
-fn brace(node: &Node) -> Range<usize> {
-    node.span.start..node.span.start + 1
+/// A text that is not blank, with its field.
+fn text_of(field: Field<'_>) -> Option<(&str, Field<'_>)> {
+    Some((field.non_blank_text()?, field))
 }
 
-fn wrong(key: &str, wanted: &str, found: &Node) -> Body {
-    Body::new(format!("`{key}` is {}, not {wanted}", found.kind.name()))
+/// A file of the profile.
+///
+/// # Errors
+/// If it is not a file, leads out of the folder, or has more than `limit` bytes. The text says which.
+fn read(dir: &Dir, path: &str, limit: u64) -> Result<Vec<u8>, String> {
+    let mut options = OpenOptions::new();
+    // Without this, opening a FIFO waits for a writer.
+    options.read(true).nonblock(true);
+    let file = dir.open_with(path, &options).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("{path} is not in the profile"),
+        // cap-std itself refuses a path that leads out, so that error has no number of the system.
+        ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            format!("{path} leads out of the profile")
+        }
+        _ => format!("{path} cannot be read: {error}"),
+    })?;
+    let unreadable = |error: io::Error| format!("{path} cannot be read: {error}");
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("{path} is not a file"));
+    }
+    let mut bytes = Vec::new();
+    // The file may grow while it is read, so its reported size does not limit it.
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    match bytes.len() as u64 > limit {
+        true => Err(format!("{path} is larger than {} MiB", limit >> 20)),
+        false => Ok(bytes),
+    }
 }
 
 #[cfg(test)]
@@ -505,6 +306,7 @@ mod tests {
         };
         for (files, says) in [
             (file("../x", "append"), "leads out with `..`"),
+            (file(".git/hooks/x", "append"), "is in .git"),
             (file("/etc/x", "append"), "not a path below the target"),
             (file(".Quorate/x", "append"), "lies in .quorate"),
             (file("x", "replace"), "unknown strategy `replace`"),
@@ -512,12 +314,12 @@ mod tests {
             (format!("{}, {}", file("a", "append"), file("A", "append")), "differs only in case"),
             (format!("{}, {}", file("a", "append"), file("a/b", "append")), "both a file and a folder"),
             (ONE.replace(".claude/a.md\", \"dest", "../x\", \"dest"), "leads out of the profile"),
-            (ONE.replace(".claude/a.md\", \"dest", "/etc/x\", \"dest"), "is absolute"),
+            (ONE.replace(".claude/a.md\", \"dest", "/etc/x\", \"dest"), "leads out of the profile"),
             (ONE.replace(".claude/a.md\", \"dest", "b.md\", \"dest"), "files/b.md is not in the profile"),
             (ONE.replace(".claude/a.md\", \"dest", ".claude\", \"dest"), "is not a file"),
-            (ONE.replace("true", "\"yes\""), "`executable` is text"),
+            (ONE.replace("true", "\"yes\""), "`files[0].executable` has to be true or false"),
             (ONE.replace("\"src\"", "\"scr\""), "`src` is missing"),
-            ("3".to_owned(), "is a whole number, not an object"),
+            ("3".to_owned(), "has to be a mapping, not a whole number"),
             ("{".to_owned(), "this is not JSON"),
         ] {
             let (_dir, profile) = folder(&files);
@@ -560,12 +362,12 @@ mod tests {
             let place = report.refusals[0].body.place.as_ref().unwrap();
             let shown = &text[place.span.clone()];
             assert_eq!(place.path, path);
-            assert!(shown == "[]" || shown.contains("../"), "{shown}");
+            assert!(shown.contains("files") || shown.contains("../"), "{shown}");
         }
         write(dir.path(), "profile.json", b"\xff");
         assert!(provisioning_refuses_unfit_package(&profile).await.contains("not UTF-8"));
         std::fs::remove_file(dir.path().join("profile.json")).unwrap();
-        assert!(provisioning_refuses_unfit_package(&profile).await.contains("it contains no profile.json"));
+        assert!(provisioning_refuses_unfit_package(&profile).await.contains("profile.json is not in the profile"));
     }
 
     #[tokio::test]
@@ -591,7 +393,7 @@ mod tests {
             assert!(
                 provisioning_refuses_unfit_package(&profile)
                     .await
-                    .contains("is a link that leads out of the profile")
+                    .contains("leads out of the profile")
             );
         }
     }

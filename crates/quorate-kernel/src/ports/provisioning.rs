@@ -35,7 +35,7 @@ pub const MAX_FILE_BYTES: u64 = 16 << 20;
 pub const MAX_PACKAGE_BYTES: u64 = 64 << 20;
 
 /// The longest slug, in bytes.
-pub const SLUG: usize = 80;
+pub const MAX_SLUG_BYTES: usize = 80;
 
 /// How a file combines with an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,6 +52,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// All of them.
     pub const ALL: [Strategy; 4] =
         [Strategy::Overwrite, Strategy::Preserve, Strategy::MergeJsonDeep, Strategy::Append];
 
@@ -63,11 +64,6 @@ impl Strategy {
             Strategy::MergeJsonDeep => "merge-json-deep",
             Strategy::Append => "append",
         }
-    }
-
-    /// The strategy of a word.
-    pub fn parse(word: &str) -> Option<Strategy> {
-        Strategy::ALL.into_iter().find(|one| one.as_str() == word)
     }
 }
 
@@ -143,7 +139,7 @@ pub fn is_git_dir(name: &str) -> bool {
 /// and a name that
 /// reads like a way out of somewhere is refused all the same.
 pub fn is_slug(text: &str) -> bool {
-    text.len() <= SLUG
+    text.len() <= MAX_SLUG_BYTES
         && !text.chars().any(|c| c.is_control() || c == '\\')
         && text.split('/').all(|name| !matches!(name.trim(), "" | "." | "..") && !is_device_name(name.trim()))
 }
@@ -182,29 +178,14 @@ pub struct Package {
     pub report: Report,
 }
 
-/// Why there is no such package.
+/// Why files are not a package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PackageError {
-    /// The slug cannot be one.
-    #[error(
-        "a slug is names joined with `/`, none of them empty, `.`, `..` or a device's on Windows (`con`), without backslashes and control characters; \
-         it has at most {SLUG} bytes"
-    )]
-    Slug,
-    /// Two files want one place.
-    #[error("{second} {why} as {first}")]
-    Conflict {
-        first: Destination,
-        second: Destination,
-        /// Why they cannot both be.
-        why: &'static str,
-    },
-    /// A file is in Git's folder.
-    #[error("{0} is inside .git: Git runs files there without anyone's action")]
-    InGitDir(Destination),
-    /// It is larger than a package may be.
-    #[error("{0}")]
-    TooLarge(String),
+#[error("{message}")]
+pub struct InvalidPackage {
+    /// What is wrong, as a message for users.
+    pub message: String,
+    /// The index of the file at fault, if one is.
+    pub file: Option<usize>,
 }
 
 impl Package {
@@ -216,36 +197,38 @@ impl Package {
         slug: impl Into<String>,
         version: impl Into<String>,
         pieces: Vec<PackageFile>,
-    ) -> Result<Package, PackageError> {
+    ) -> Result<Package, InvalidPackage> {
         let (slug, version) = (slug.into(), version.into());
+        let invalid = |file, message| Err(InvalidPackage { message, file });
         if !is_slug(&slug) {
-            return Err(PackageError::Slug);
+            let rule = "names joined with `/`, none of them empty, `.`, `..` or a device's on Windows (`con`), without \
+                        backslashes and control characters";
+            return invalid(None, format!("a slug is {rule}; it has at most {MAX_SLUG_BYTES} bytes"));
         }
         if pieces.len() > MAX_FILES {
-            return Err(PackageError::TooLarge(format!(
-                "it has {} files, and {MAX_FILES} are the most",
-                pieces.len()
-            )));
+            return invalid(None, format!("it has {} files, and {MAX_FILES} are the most", pieces.len()));
         }
-        if let Some(large) = pieces.iter().find(|piece| piece.bytes.len() as u64 > MAX_FILE_BYTES) {
-            let text = format!("{} is larger than {} MiB", large.source, MAX_FILE_BYTES >> 20);
-            return Err(PackageError::TooLarge(text));
-        }
-        if pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() > MAX_PACKAGE_BYTES {
-            return Err(PackageError::TooLarge(format!(
-                "its files have more than {} MiB together",
-                MAX_PACKAGE_BYTES >> 20
-            )));
-        }
-        if let Some(piece) = pieces.iter().find(|piece| piece.dest.is_in_git_dir()) {
-            return Err(PackageError::InGitDir(piece.dest.clone()));
-        }
-        for (at, second) in pieces.iter().enumerate() {
-            for first in &pieces[..at] {
-                if let Some(why) = second.dest.conflict(&first.dest) {
-                    let (first, second) = (first.dest.clone(), second.dest.clone());
-                    return Err(PackageError::Conflict { first, second, why });
-                }
+        let mut total = 0;
+        for (at, piece) in pieces.iter().enumerate() {
+            let (dest, size) = (&piece.dest, piece.bytes.len() as u64);
+            total += size;
+            if size > MAX_FILE_BYTES {
+                let message = format!("{} is larger than {} MiB", piece.source, MAX_FILE_BYTES >> 20);
+                return invalid(Some(at), message);
+            }
+            if total > MAX_PACKAGE_BYTES {
+                let limit = MAX_PACKAGE_BYTES >> 20;
+                return invalid(None, format!("its files have more than {limit} MiB together"));
+            }
+            if dest.is_in_git_dir() {
+                return invalid(
+                    Some(at),
+                    format!("`{dest}` is in .git, where Git runs files without anyone's action"),
+                );
+            }
+            let conflict = |other: &PackageFile| Some((dest.conflict(&other.dest)?, other.dest.clone()));
+            if let Some((why, other)) = pieces[..at].iter().find_map(conflict) {
+                return invalid(Some(at), format!("`{dest}` {why} as `{other}`"));
             }
         }
         Ok(Package { slug, version, files: pieces, report: Report::new() })
@@ -357,17 +340,12 @@ mod tests {
             source: dest.to_owned(),
         };
         for (a, b) in [("a", "./a"), ("a", "A"), ("a", "a/b"), ("a/b/c", "A/b")] {
-            assert!(
-                matches!(
-                    Package::new("s", "1", vec![piece(a), piece(b)]),
-                    Err(PackageError::Conflict { .. })
-                ),
-                "{a} {b}"
-            );
+            let invalid = Package::new("s", "1", vec![piece(a), piece(b)]).expect_err(a);
+            assert_eq!(invalid.file, Some(1), "{a} {b}");
         }
         assert!(Package::new("s", "1", vec![piece("a"), piece("ab")]).is_ok());
         for slug in ["", "../../../evil", "a/../b", "/a", "a/", "a//b", ".", "a\\b", "a\nb"] {
-            assert_eq!(Package::new(slug, "1", Vec::new()).err(), Some(PackageError::Slug), "{slug}");
+            assert!(Package::new(slug, "1", Vec::new()).is_err(), "{slug}");
         }
         for slug in ["a", "runtime-profile/standard", "a..b", ".a", "Größe/1.0"] {
             assert!(Package::new(slug, "1", Vec::new()).is_ok(), "{slug}");

@@ -1,473 +1,273 @@
 //! Install and uninstall. An install compares a package with the existing files and the earlier installation; an uninstall
-//! restores the earlier files. If one file is refused, none is written.
+//! is an install of no files that also removes the setup. If one file is refused, none is written.
 //!
-//! To apply a plan, it stores contents, records the intent in the setup, writes the files, and records completion. After a
-//! crash the next process continues from any step ([`Setup::recover`]).
+//! A plan is a list of steps: store the backups, record the plan in the setup, write the files, and record completion. After
+//! a crash between any two steps the next install or uninstall completes the work: the setup knows the content of each file
+//! before and after the change.
 
 use std::collections::BTreeSet;
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::ports::provisioning::{Package, PackageFile, Strategy};
+use quorate_kernel::ports::provisioning::{Package, PackageFile};
 
-use super::change::{self, FileAction, FileChange, FileWrite};
-use super::files::{Access, FileError, TargetFiles};
-use super::setup::{self, Entry, Intent, PROGRAM_DIR, Setup, SetupError, State, Store, read_file};
-use super::share::OtherProfiles;
-use super::{
-    EditPolicy, FileReport, ProvisionOutcome, ProvisionRequest, not_installed, refuse, refuse_edited,
-};
-use crate::service::disk::shell_quoted;
-use crate::service::error::{Error, ErrorKind};
+use super::change::{FileAction, FileChange, FileWrite, Planner};
+use super::setup::{ContentKind, Entry, PROGRAM_DIR, SETUPS_DIR, Setup, Setups, State};
+use super::target::{Access, Step, TEMP_NAME, Target};
+use super::{FileReport, ProvisionOutcome, ProvisionRequest, not_installed};
+use crate::error::{Error, ErrorKind};
 
-/// The source of a package, and the time of its installation.
-#[derive(Debug, Clone)]
-pub(super) struct Origin {
-    /// The source, as the user named it.
-    pub from: String,
-    /// The time, in RFC 3339.
-    pub at: String,
+/// The folder of replaced contents.
+pub(super) const ASIDE_DIR: &str = ".quorate/aside";
+
+/// What happens to a profile.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Goal<'g> {
+    Install {
+        package: &'g Package,
+        /// The source, as the user named it.
+        from: &'g str,
+        /// The time, in RFC 3339.
+        at: &'g str,
+    },
+    Uninstall {
+        slug: &'g str,
+    },
 }
 
-/// Installs a package.
+/// Installs or uninstalls a profile in `target`, which users know as `shown`.
 ///
 /// # Errors
-/// If an existing file or the setup ledger cannot be read, or the disk refuses a write.
-pub(super) fn install(
-    files: &dyn TargetFiles,
-    target: &str,
-    package: &Package,
-    origin: &Origin,
+/// If the profile to uninstall is not installed, a file or a setup cannot be read, or the disk refuses a write.
+pub(super) fn run(
+    target: &Target,
+    shown: &str,
+    goal: Goal<'_>,
     how: &ProvisionRequest,
 ) -> Result<ProvisionOutcome, Error> {
-    if !how.dry_run {
-        remove_leftovers(files, package.files().iter().map(|piece| piece.dest.as_str()))?;
-    }
-    let store = Store::new(files, &package.slug);
-    let others = setup::load_all(files)?;
-    let mut sharing = OtherProfiles::of(files, &package.slug)?;
-    let mut setup = store.load()?.unwrap_or_else(|| Setup::new(&package.slug));
-    let resumed = setup.state != State::Installed;
-    let previous = Some(setup.version.clone()).filter(|old| !old.is_empty() && *old != package.version);
-    setup.recover(files)?;
+    let (outcome, steps) = plan(target, shown, goal, how)?;
+    steps.iter().try_for_each(|step| target.perform(step))?;
+    Ok(outcome)
+}
 
+/// Plans an install or an uninstall: its outcome, and the steps to it.
+///
+/// # Errors
+/// If the profile to uninstall is not installed, or a file or a setup cannot be read.
+pub(super) fn plan(
+    target: &Target,
+    shown: &str,
+    goal: Goal<'_>,
+    how: &ProvisionRequest,
+) -> Result<(ProvisionOutcome, Vec<Step>), Error> {
+    let setups = Setups::load(target)?;
+    let setup = match goal {
+        Goal::Install { package, .. } => {
+            setups.get(&package.slug).cloned().unwrap_or_else(|| Setup::new(&package.slug))
+        }
+        Goal::Uninstall { slug } => {
+            setups.get(slug).cloned().ok_or_else(|| not_installed(slug, shown, &setups))?
+        }
+    };
     let mut report = Report::new();
-    report.absorb(package.report.clone());
-    let mut changes = Vec::new();
-    for piece in package.files() {
-        if let Some(body) = claimed_by_other(&others, package, piece) {
-            report.refuse(codes::PROFILE_TARGET, body);
-            continue;
-        }
-        match change::install_file(
-            files,
-            &store,
-            piece,
-            setup.install_record(piece.dest.as_str()),
-            how.policy(),
-        ) {
-            Ok(change) => changes.push(change),
-            Err(cannot) => refuse(&mut report, cannot)?,
-        }
+    if let Goal::Install { package, .. } = goal {
+        report.absorb(package.report.clone());
     }
-    let mut dropping = ObsoleteFiles { files, store: &store, setup: &setup, others: &mut sharing };
-    changes.extend(dropping.removals(package, how.policy(), &mut report)?);
-    refuse_edited(
-        &mut report,
-        &changes,
-        "see the differences above; use `--force` to replace it and keep a copy",
-    );
-
-    let begun = begun_setup(&setup, package, origin, &changes);
-    let done = completed_setup(&begun, &changes);
-    let idle = !resumed && is_unchanged(&setup, &done, &changes);
+    let planner = Planner { setups: &setups, setup: &setup, force: how.force };
+    let changes = plan_files(&planner, goal, &mut report)?;
+    let (begun, done) = setups_after(&setup, goal, &changes);
+    let resumed = setup.state != State::Installed;
+    let uninstalls = matches!(goal, Goal::Uninstall { .. });
+    let is_kept = |change: &FileChange| matches!(change.action, FileAction::Keep | FileAction::Leave);
+    let is_unchanged =
+        setup.files == done.files && setup.version == done.version && changes.iter().all(is_kept);
+    let idle = is_unchanged && !resumed && !uninstalls;
     let written = !how.dry_run && !report.has_refusals() && !idle;
-    if written {
-        write_install(files, &store, begun, done, &changes, &sharing)?;
-    }
-    Ok(ProvisionOutcome {
-        slug: package.slug.clone(),
-        version: package.version.clone(),
-        previous,
+    let steps = match written {
+        true => steps(target, resumed, begun, done, &changes)?,
+        false => Vec::new(),
+    };
+    let version = match goal {
+        Goal::Install { package, .. } => package.version.clone(),
+        Goal::Uninstall { .. } => setup.version.clone(),
+    };
+    let is_previous = |old: &String| !old.is_empty() && *old != version;
+    let outcome = ProvisionOutcome {
+        slug: setup.slug.clone(),
+        previous: Some(setup.version.clone()).filter(is_previous),
+        version,
         resumed,
-        target: target.to_owned(),
+        target: shown.to_owned(),
         dry_run: how.dry_run,
         written,
         idle,
-        uninstalls: false,
+        uninstalls,
         files: changes.iter().map(|change| FileReport::of(change, how.dry_run)).collect(),
         report,
-    })
+    };
+    Ok((outcome, steps))
 }
 
-/// The refusal of a file that another profile has installed. Merged files and files with appended text can be shared.
-fn claimed_by_other(others: &[Setup], package: &Package, piece: &PackageFile) -> Option<Body> {
-    let whole = |strategy| strategy == Strategy::Overwrite;
-    others.iter().filter(|other| other.slug != package.slug).find_map(|other| {
-        let entry = other.files.get(piece.dest.as_str())?;
-        let fact = match &entry.intent {
-            Some(Intent::Put { fact, .. }) => fact,
-            _ => entry.installed.as_ref()?,
-        };
-        let alone = whole(piece.strategy) || (whole(fact.strategy) && piece.strategy != Strategy::Preserve);
-        alone.then(|| {
-            Body::new(format!("`{}` has already installed {}", other.slug, piece.dest))
-                .help(format!("run `quorate provision uninstall {}` first", shell_quoted(&other.slug)))
-        })
-    })
-}
-
-/// The installed files of the earlier version.
-struct ObsoleteFiles<'d, 'f> {
-    files: &'d dyn TargetFiles,
-    store: &'d Store<'f>,
-    setup: &'d Setup,
-    others: &'d mut OtherProfiles<'f>,
-}
-
-impl ObsoleteFiles<'_, '_> {
-    /// Plans the removal of the files that the new version lacks, as an uninstall does.
-    fn removals(
-        &mut self,
-        package: &Package,
-        policy: EditPolicy,
-        report: &mut Report,
-    ) -> Result<Vec<FileChange>, Error> {
-        let mut changes = Vec::new();
-        for (dest, entry) in &self.setup.files {
-            let brought = package.files().iter().any(|piece| piece.dest.as_str() == dest);
-            let Some(fact) = entry.installed.as_ref().filter(|_| !brought) else { continue };
-            let installed = read_file(self.files, dest).map_err(Into::into);
-            let take =
-                |found| self.others.plan_removal(self.store, &self.setup.at, dest, fact, found, policy);
-            match installed.and_then(take) {
-                Ok(change) => changes.push(change.with_note("this version no longer has it")),
-                Err(cannot) => refuse(report, cannot)?,
-            }
+/// The changes of the package's files, and of the installed files that it lacks.
+fn plan_files(
+    planner: &Planner<'_>,
+    goal: Goal<'_>,
+    report: &mut Report,
+) -> Result<Vec<FileChange>, Error> {
+    let (pieces, verb): (&[PackageFile], _) = match goal {
+        Goal::Install { package, .. } => (package.files(), "replace"),
+        Goal::Uninstall { .. } => (&[], "remove"),
+    };
+    let mut plans: Vec<_> = pieces.iter().map(|piece| planner.install(piece)).collect();
+    for (dest, entry) in &planner.setup.files {
+        if pieces.iter().all(|piece| piece.dest.as_str() != dest) {
+            let plan = planner.remove(dest, &entry.installed);
+            plans.push(match goal {
+                Goal::Install { .. } => plan.map(|change| change.with_note("this version no longer has it")),
+                Goal::Uninstall { .. } => plan,
+            });
         }
-        Ok(changes)
     }
+    let mut changes = Vec::new();
+    for plan in plans {
+        match plan {
+            Ok(change) => changes.push(change),
+            Err(error) if error.kind() == ErrorKind::Refused => report.absorb(*error.report),
+            Err(error) => return Err(error),
+        }
+    }
+    for change in changes.iter().filter(|change| change.action == FileAction::Edited) {
+        let body = Body::new(format!("{} was edited since it was installed", change.dest));
+        let help = format!("see the differences above; use `--force` to {verb} it and keep a copy");
+        report.refuse(codes::PROFILE_DRIFT, body.help(help));
+    }
+    Ok(changes)
 }
 
-/// The setup that is written before the first change.
-fn begun_setup(setup: &Setup, package: &Package, origin: &Origin, changes: &[FileChange]) -> Setup {
+/// The setups that are written before the first change and after the last one.
+fn setups_after(setup: &Setup, goal: Goal<'_>, changes: &[FileChange]) -> (Setup, Setup) {
     let mut begun = setup.clone();
-    begun.version = package.version.clone();
-    (begun.from, begun.at) = (origin.from.clone(), origin.at.clone());
-    begun.state = State::Installing;
-    for change in changes {
-        let installed = setup.install_record(&change.dest).cloned();
-        let intent = match &change.fact {
-            Some(fact) => Intent::Put { from: change.current_hash(), fact: fact.clone() },
-            None if installed.is_none() => continue,
-            None => Intent::Out { leaves: change.resulting_hash() },
-        };
-        begun.files.insert(change.dest.clone(), Entry { installed, intent: Some(intent) });
+    begun.state = State::Removing;
+    if let Goal::Install { package, from, at } = goal {
+        begun.state = State::Installing;
+        begun.version = package.version.clone();
+        (begun.from, begun.at) = (from.to_owned(), at.to_owned());
     }
-    begun
-}
-
-/// The setup that is written after the last change.
-fn completed_setup(begun: &Setup, changes: &[FileChange]) -> Setup {
     let mut done = begun.clone();
-    done.state = State::Installed;
+    done.files.clear();
     for change in changes {
-        match &change.fact {
-            Some(fact) => {
-                let entry = Entry { installed: Some(fact.clone()), intent: None };
-                done.files.insert(change.dest.clone(), entry);
-            }
-            None => {
-                done.files.remove(&change.dest);
-            }
+        if let Some(record) = &change.record {
+            begun.files.insert(change.dest.clone(), Entry { installed: record.clone() });
+            let installed = super::setup::Record { found: None, ..record.clone() };
+            done.files.insert(change.dest.clone(), Entry { installed });
         }
     }
-    done
+    if let Goal::Install { .. } = goal {
+        done.state = State::Installed;
+    }
+    (begun, done)
 }
 
-/// Whether neither a file nor the setup changes.
-fn is_unchanged(setup: &Setup, done: &Setup, changes: &[FileChange]) -> bool {
-    let still = |change: &FileChange| matches!(change.action, FileAction::Keep | FileAction::Leave);
-    changes.iter().all(still) && setup.files == done.files && setup.version == done.version
-}
-
-/// Installs: writes `begun` before the files and `done` after them.
-///
-/// # Errors
-/// If a write fails. The setup records the intent, so a repeated install continues.
-pub(super) fn write_install(
-    files: &dyn TargetFiles,
-    store: &Store<'_>,
+/// The steps that make the changes. `resumed`: a crashed process may have left a temporary file.
+fn steps(
+    target: &Target,
+    resumed: bool,
     mut begun: Setup,
     mut done: Setup,
     changes: &[FileChange],
-    others: &OtherProfiles<'_>,
-) -> Result<(), Error> {
-    let writes = changes.iter().filter(|change| matches!(change.write, FileWrite::Put(..)));
+) -> Result<Vec<Step>, Error> {
+    let uninstalls = done.state == State::Removing;
+    let puts = changes.iter().filter(|change| matches!(change.write, FileWrite::Put(..)));
+    let needed: BTreeSet<&str> =
+        puts.map(|change| change.dest.as_str()).chain([SETUPS_DIR]).flat_map(parents).collect();
     let mut created = Vec::new();
-    for path in writes.map(|change| change.dest.as_str()).chain([".quorate/provisioned"]) {
-        for folder in parent_folders(path) {
-            let exists = files.has_folder(folder).map_err(|file_error| disk_error(folder, file_error))?;
-            if !exists && !created.iter().any(|made_folder| made_folder == folder) {
-                created.push(folder.to_owned());
-            }
+    for folder in needed {
+        if !target.has_folder(folder)? {
+            created.push(folder.to_owned());
         }
     }
-    ensure_writable(files, changes)?;
-    for setup in [&mut begun, &mut done] {
-        setup.folders.extend(created.iter().cloned());
-        setup.folders.sort();
-        setup.folders.dedup();
+    // An uninstall makes only folders that the user has removed.
+    if !uninstalls {
+        begun.folders.extend(created.iter().cloned());
     }
-    store.create_folders().map_err(|file_error| disk_error(PROGRAM_DIR, file_error))?;
-    store_contents(files, store, changes)?;
-    let store_error = |file_error| disk_error(".quorate/provisioned", file_error);
-    store.save(&begun).map_err(store_error)?;
-    others.write_intents().map_err(store_error)?;
-    for folder in created.iter().filter(|folder| *folder != PROGRAM_DIR) {
-        files.make_folder(folder, Access::Program).map_err(|file_error| disk_error(folder, file_error))?;
+    begun.folders.sort();
+    begun.folders.dedup();
+    let is_needed = |folder: &String| {
+        folder == PROGRAM_DIR || done.files.keys().any(|dest| parents(dest).any(|parent| parent == folder))
+    };
+    done.folders = begun.folders.iter().filter(|folder| is_needed(folder)).cloned().collect();
+
+    let mut steps = prepare(target, &begun, changes)?;
+    steps.push(begun.save());
+    let folder_of = |dest: &String| dest.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+    let written: BTreeSet<String> = begun.files.keys().filter(|_| resumed).map(folder_of).collect();
+    steps.extend(written.into_iter().map(|folder| Step::Remove(format!("{folder}{TEMP_NAME}"))));
+    steps.extend(created.into_iter().map(|folder| Step::MakeFolder(folder, Access::Program)));
+    for change in changes {
+        match &change.write {
+            FileWrite::Nothing => {}
+            FileWrite::Put(bytes, access) => {
+                steps.push(Step::Write(change.dest.clone(), bytes.clone(), *access));
+            }
+            FileWrite::Remove => steps.push(Step::Remove(change.dest.clone())),
+        }
     }
-    write_files(files, changes)?;
-    others.write_results().map_err(store_error)?;
-    remove_folders(files, &mut done.folders, ProgramFolder::Keep)?;
-    store.save(&done).map_err(store_error)?;
-    store.remove_unreferenced(&done).map_err(store_error)
+    let obsolete = begun.folders.iter().rev().filter(|folder| !done.folders.contains(folder));
+    steps.extend(obsolete.cloned().map(Step::RemoveFolder));
+    steps.push(done.save());
+    steps.extend(clean_up(target, &done, &steps)?);
+    Ok(steps)
 }
 
-/// Uninstalls: writes `begun` before the files, and removes the setup at the end.
-///
-/// # Errors
-/// If a write fails. The setup records the intent, so a repeated uninstall continues.
-pub(super) fn write_uninstall(
-    files: &dyn TargetFiles,
-    store: &Store<'_>,
-    mut begun: Setup,
-    changes: &[FileChange],
-    others: &OtherProfiles<'_>,
-) -> Result<(), Error> {
-    ensure_writable(files, changes)?;
-    let store_error = |file_error| disk_error(".quorate/provisioned", file_error);
-    store.create_folders().map_err(store_error)?;
-    store_contents(files, store, changes)?;
-    store.save(&begun).map_err(store_error)?;
-    others.write_intents().map_err(store_error)?;
-    // The user may have removed the folder of a restored file.
-    let writes = changes.iter().filter(|change| matches!(change.write, FileWrite::Put(..)));
-    for folder in writes.flat_map(|change| parent_folders(&change.dest)) {
-        files.make_folder(folder, Access::Program).map_err(|file_error| disk_error(folder, file_error))?;
+/// The steps that make the program's folders, and store the contents that the setup names and copies of contents that
+/// would be lost.
+fn prepare(target: &Target, begun: &Setup, changes: &[FileChange]) -> Result<Vec<Step>, Error> {
+    let mut steps = vec![Step::MakeFolder(PROGRAM_DIR.to_owned(), Access::Private)];
+    let ignore = format!("{PROGRAM_DIR}/.gitignore");
+    if !target.names(PROGRAM_DIR)?.contains(&".gitignore".to_owned()) {
+        steps.push(Step::Write(ignore, b"*\n"[..].into(), Access::Data));
     }
-    write_files(files, changes)?;
-    others.write_results().map_err(store_error)?;
-    let ours = begun.folders.clone();
-    remove_folders(files, &mut begun.folders, ProgramFolder::Keep)?;
-    store.remove_all().map_err(store_error)?;
-    begun.folders = ours;
-    remove_folders(files, &mut begun.folders, ProgramFolder::Remove)
+    let contents = begun.contents_dir();
+    let folders = ContentKind::ALL.map(|kind| format!("{contents}/{}", kind.folder()));
+    for folder in [SETUPS_DIR.to_owned(), contents].into_iter().chain(folders) {
+        steps.push(Step::MakeFolder(folder, Access::Private));
+    }
+    for change in changes {
+        steps.extend(change.contents.iter().map(|(kind, bytes)| begun.store(*kind, bytes)));
+        if let (Some(aside), Some(found)) = (&change.aside, &change.found) {
+            steps.push(Step::MakeFolder(ASIDE_DIR.to_owned(), Access::Private));
+            steps.push(Step::Write(aside.clone(), found.bytes.clone(), Access::Private));
+        }
+    }
+    Ok(steps)
+}
+
+/// The steps that remove unneeded contents, and at the end of an uninstall the setup and the program's own folder.
+/// `earlier` are the steps before them.
+fn clean_up(target: &Target, done: &Setup, earlier: &[Step]) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
+    let needed = done.contents();
+    let contents = done.contents_dir();
+    let folders = ContentKind::ALL.map(|kind| format!("{contents}/{}", kind.folder()));
+    for folder in &folders {
+        let paths = target.names(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
+        steps.extend(paths.filter(|path| !needed.contains(path)).map(Step::Remove));
+    }
+    if done.state == State::Removing {
+        steps.extend(folders.into_iter().chain([contents]).map(Step::RemoveFolder));
+        steps.extend([Step::Remove(done.path()), Step::RemoveFolder(SETUPS_DIR.to_owned())]);
+        let keeps_aside = earlier.contains(&Step::MakeFolder(ASIDE_DIR.to_owned(), Access::Private));
+        let is_own = |name: &String| [".gitignore", "provisioned"].contains(&name.as_str());
+        let is_last = target.names(SETUPS_DIR)?.iter().filter(|name| name.ends_with(".json")).count() == 1;
+        let is_only = is_last && !keeps_aside && target.names(PROGRAM_DIR)?.iter().all(is_own);
+        if is_only && done.folders.iter().any(|folder| folder == PROGRAM_DIR) {
+            steps.push(Step::Remove(format!("{PROGRAM_DIR}/.gitignore")));
+            steps.push(Step::RemoveFolder(PROGRAM_DIR.to_owned()));
+        }
+    }
+    Ok(steps)
 }
 
 /// A path's parent folders, outermost first.
-fn parent_folders(path: &str) -> impl Iterator<Item = &str> {
+fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
-}
-
-/// Checks that all files can be written, before any write.
-fn ensure_writable(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<(), Error> {
-    let mut asked: Vec<&str> = Vec::new();
-    for change in changes.iter().filter(|change| change.write != FileWrite::Nothing) {
-        let mut nearest = "";
-        for folder in parent_folders(&change.dest) {
-            if files.has_folder(folder).map_err(|file_error| disk_error(folder, file_error))? {
-                nearest = folder;
-            }
-        }
-        if !asked.contains(&nearest) {
-            let shown = if nearest.is_empty() { "the folder" } else { nearest };
-            files
-                .can_write(nearest)
-                .map_err(|file_error| target_error(&format!("cannot write into {shown}: {file_error}")))?;
-            asked.push(nearest);
-        }
-    }
-    Ok(())
-}
-
-/// Removes temporary files of a crashed process from the folders of all installed files and of `dests`.
-///
-/// # Errors
-/// If a setup cannot be read. A temporary file that cannot be removed is ignored.
-pub(super) fn remove_leftovers<'d>(
-    files: &dyn TargetFiles,
-    dests: impl Iterator<Item = &'d str>,
-) -> Result<(), SetupError> {
-    let setups = setup::load_all(files)?;
-    let mut folders: BTreeSet<String> = setup::folders(files)?.into_iter().collect();
-    folders.extend(dests.flat_map(parent_folders).map(str::to_owned));
-    for dest in setups.iter().flat_map(|setup| setup.files.keys()) {
-        folders.extend(parent_folders(dest).map(str::to_owned));
-    }
-    folders.insert(String::new());
-    for folder in folders {
-        let _ = files.remove_temp(&folder);
-    }
-    Ok(())
-}
-
-/// Stores the contents that the setup names, and copies of contents that would be lost.
-fn store_contents(files: &dyn TargetFiles, store: &Store<'_>, changes: &[FileChange]) -> Result<(), Error> {
-    for change in changes {
-        for (part, bytes) in &change.contents {
-            store.store_content(*part, bytes).map_err(|file_error| disk_error(&change.dest, file_error))?;
-        }
-        if let (Some(aside), Some(found)) = (&change.aside, &change.found) {
-            let folder = ".quorate/aside";
-            files
-                .make_folder(folder, Access::Private)
-                .map_err(|file_error| disk_error(folder, file_error))?;
-            files
-                .replace(aside, &found.bytes, Access::Private)
-                .map_err(|file_error| disk_error(aside, file_error))?;
-        }
-    }
-    Ok(())
-}
-
-fn write_files(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<(), Error> {
-    for change in changes {
-        let done = match &change.write {
-            FileWrite::Nothing => Ok(()),
-            FileWrite::Put(bytes, access) => files.replace(&change.dest, bytes, *access),
-            FileWrite::Remove => files.remove(&change.dest),
-        };
-        done.map_err(|file_error| disk_error(&change.dest, file_error))?;
-    }
-    Ok(())
-}
-
-/// Whether the program's own folder may be removed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ProgramFolder {
-    Keep,
-    Remove,
-}
-
-/// Removes created folders that are empty, and forgets them.
-fn remove_folders(
-    files: &dyn TargetFiles,
-    folders: &mut Vec<String>,
-    own: ProgramFolder,
-) -> Result<(), Error> {
-    // Inner folders sort after their parents.
-    folders.sort();
-    for folder in folders.iter().rev() {
-        let removed = match (folder == PROGRAM_DIR, own) {
-            (true, ProgramFolder::Keep) => Ok(()),
-            (true, ProgramFolder::Remove) => remove_own(files),
-            (false, _) => files.remove_folder(folder),
-        };
-        match removed {
-            // The folder has other files.
-            Ok(()) | Err(FileError::Obstructed(_)) => {}
-            Err(file_error) => return Err(disk_error(folder, file_error)),
-        }
-    }
-    let mut existing = Vec::new();
-    for folder in folders.drain(..) {
-        if folder == PROGRAM_DIR || files.has_folder(&folder).unwrap_or(false) {
-            existing.push(folder);
-        }
-    }
-    *folders = existing;
-    Ok(())
-}
-
-/// Removes the program's own folder if its only file is the one that excludes it from version control.
-fn remove_own(files: &dyn TargetFiles) -> Result<(), FileError> {
-    let ignore = ".gitignore";
-    files.can_write(PROGRAM_DIR)?;
-    if files.names(PROGRAM_DIR)? == [ignore] {
-        files.remove(&format!("{PROGRAM_DIR}/{ignore}"))?;
-        files.remove_folder(PROGRAM_DIR)?;
-    }
-    Ok(())
-}
-
-fn disk_error(path: &str, file_error: FileError) -> Error {
-    match file_error {
-        FileError::Obstructed(why) => Error::new(
-            ErrorKind::Refused,
-            codes::PROFILE_TARGET,
-            Body::new(format!("{path} {why}")).help("move it away and run the same command again"),
-        ),
-        FileError::Io(error) => target_error(&format!("cannot write {path}: {error}")),
-    }
-}
-
-fn target_error(message: &str) -> Error {
-    let help = "fix this and run the same command again: it continues where it stopped";
-    Error::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
-}
-
-/// Uninstalls a profile.
-///
-/// # Errors
-/// If it is not installed, an existing file or the setup ledger cannot be read, or the disk refuses a write.
-pub(super) fn uninstall(
-    files: &dyn TargetFiles,
-    target: &str,
-    slug: &str,
-    how: &ProvisionRequest,
-) -> Result<ProvisionOutcome, Error> {
-    if !how.dry_run {
-        remove_leftovers(files, std::iter::empty())?;
-    }
-    let store = Store::new(files, slug);
-    let Some(mut setup) = store.load()? else {
-        let installed: Vec<String> = setup::load_all(files)?.into_iter().map(|setup| setup.slug).collect();
-        return Err(not_installed(slug, target, &installed));
-    };
-    let resumed = setup.state != State::Installed;
-    setup.recover(files)?;
-    let mut others = OtherProfiles::of(files, slug)?;
-
-    let mut report = Report::new();
-    let mut changes = Vec::new();
-    for (dest, entry) in &setup.files {
-        let Some(fact) = &entry.installed else { continue };
-        let installed = read_file(files, dest).map_err(Into::into);
-        match installed
-            .and_then(|found| others.plan_removal(&store, &setup.at, dest, fact, found, how.policy()))
-        {
-            Ok(change) => changes.push(change),
-            Err(cannot) => refuse(&mut report, cannot)?,
-        }
-    }
-    refuse_edited(
-        &mut report,
-        &changes,
-        "see the differences above; use `--force` to remove it and keep a copy",
-    );
-
-    let written = !how.dry_run && !report.has_refusals();
-    if written {
-        let mut begun = setup.clone();
-        begun.state = State::Removing;
-        for change in &changes {
-            if let Some(entry) = begun.files.get_mut(&change.dest) {
-                entry.intent = Some(Intent::Out { leaves: change.resulting_hash() });
-            }
-        }
-        write_uninstall(files, &store, begun, &changes, &others)?;
-    }
-    Ok(ProvisionOutcome {
-        slug: setup.slug,
-        version: setup.version,
-        previous: None,
-        resumed,
-        target: target.to_owned(),
-        dry_run: how.dry_run,
-        written,
-        idle: false,
-        uninstalls: true,
-        files: changes.iter().map(|change| FileReport::of(change, how.dry_run)).collect(),
-        report,
-    })
 }

@@ -1,30 +1,30 @@
-//! The setup ledger: the record of each profile's installed files in a folder. It makes drift visible and uninstalling
-//! exact.
+//! The setup files: the record of each profile's installed files in a folder, with backups of the earlier ones. They make
+//! drift visible and uninstalling exact.
 //!
-//! It is in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
-//! `-` as `%XX`, so that no two slugs share a file. A folder of the same name has the contents by their SHA-256: `before/`
-//! the earlier contents, `installed/` the installed ones. The file is written with the intent before the first change, and
-//! again after the last one. [`Setup::recover`] derives the state after a crash from it and from the existing files.
+//! They are in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
+//! `-` as `%XX`, so that no two slugs share a file. A folder of the same name has contents by their SHA-256: `before/` the
+//! backups, `installed/` the installed contents. The file is written before the first change, with the state `installing`
+//! or `removing`, and again after the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::provisioning::{Destination, FileMode, MAX_FILE_BYTES, Strategy};
+use quorate_kernel::ports::provisioning::{Destination, Strategy};
 use serde::{Deserialize, Serialize};
 
-use super::files::{Access, FileContent, FileError, TargetFiles};
+use super::target::{Access, FileContent, Step, Target};
+use crate::error::Error;
 
 /// The program's own folder.
 pub(super) const PROGRAM_DIR: &str = ".quorate";
 
 /// The folder of the setups.
-const SETUPS_DIR: &str = ".quorate/provisioned";
+pub(super) const SETUPS_DIR: &str = ".quorate/provisioned";
 
 /// The version of the file's format.
 const VERSION: u32 = 1;
-
-/// The largest size of the file.
-const MAX_SETUP_BYTES: u64 = 16 << 20;
 
 /// The installation of a profile in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(super) struct Setup {
     /// The time of the last install, also of an interrupted one.
     pub at: String,
     pub state: State,
-    /// The created folders, outer ones first.
+    /// The created folders, sorted.
     pub folders: Vec<String>,
     /// The files, by path.
     pub files: BTreeMap<String, Entry>,
@@ -56,74 +56,38 @@ pub enum State {
     Removing,
 }
 
+/// A file of a setup. Unknown keys are refused: they may describe a change that was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// The finished installation.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub installed: Option<InstallRecord>,
-    /// The change in progress.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub intent: Option<Intent>,
+    pub installed: Record,
 }
 
 /// How a file was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct InstallRecord {
+pub(super) struct Record {
     /// How it combined with the earlier file.
     pub strategy: Strategy,
-    /// Whether the file is executable.
-    pub mode: FileMode,
     /// The hash of the profile's own content.
     pub source: String,
     /// The content without the profile; `None` for no file.
     pub base: Option<StoredContent>,
     /// The hash of the written content.
     pub text: String,
-    /// For `append`, the hash of the added text.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub added: Option<String>,
+    /// The position among the profiles of this file: a later one has a greater number.
+    #[serde(default)]
+    pub layer: u32,
+    /// While the state is `installing`: the hash of the content that the install finds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
 }
 
 /// A content in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct StoredContent {
     pub sha256: String,
     /// The permissions of the file that had it.
     pub mode: u32,
-}
-
-/// The change of a file that is in progress.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Intent {
-    Put {
-        /// The hash of the content before the change.
-        from: Option<String>,
-        fact: InstallRecord,
-    },
-    /// Removes the profile's part.
-    Out {
-        /// The hash of the content after the change.
-        leaves: Option<String>,
-    },
-}
-
-/// Why a setup cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SetupError {
-    /// A file of the setup was damaged or edited.
-    #[error("{path} {what}")]
-    Corrupt {
-        path: String,
-        /// The rest of the sentence.
-        what: String,
-    },
-    /// A path cannot be used.
-    #[error("{path} {file_error}")]
-    Target { path: String, file_error: FileError },
 }
 
 impl Setup {
@@ -140,80 +104,64 @@ impl Setup {
         }
     }
 
-    /// The record of an installed file.
-    pub(super) fn install_record(&self, dest: &str) -> Option<&InstallRecord> {
-        self.files.get(dest).and_then(|entry| entry.installed.as_ref())
+    pub(super) fn record(&self, dest: &str) -> Option<&Record> {
+        self.files.get(dest).map(|entry| &entry.installed)
     }
 
-    /// Determines which changes a crashed process finished. Afterwards no entry has an intent.
-    ///
-    /// A file with neither the content before nor the content after the change was edited meanwhile. It counts as installed,
-    /// so that later commands treat it as edited.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
-    pub(super) fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), SetupError> {
-        let mut settled = BTreeMap::new();
-        for (dest, entry) in std::mem::take(&mut self.files) {
-            let Entry { installed, intent } = entry;
-            let installed = match intent {
-                None => installed,
-                Some(intent) => {
-                    let now = read_file(files, &dest)?.map(|found| sha256_hex(&found.bytes));
-                    match intent {
-                        Intent::Put { fact, .. } if now.as_ref() == Some(&fact.text) => Some(fact),
-                        Intent::Put { from, .. } if now == from => installed,
-                        Intent::Put { fact, .. } => Some(fact),
-                        Intent::Out { leaves } if now == leaves => None,
-                        Intent::Out { .. } => installed,
-                    }
-                }
-            };
-            if let Some(fact) = installed {
-                settled.insert(dest, Entry { installed: Some(fact), intent: None });
-            }
-        }
-        self.files = settled;
-        Ok(())
+    /// Whether an interrupted command has not changed a file with this hash.
+    pub(super) fn is_pending(&self, record: &Record, found: &str) -> bool {
+        let base = record.base.as_ref().map(|base| base.sha256.as_str());
+        self.state != State::Installed && [record.found.as_deref(), base].contains(&Some(found))
     }
 
-    /// The hashes of all contents that the setup names: the earlier ones and the installed ones.
-    fn referenced_contents(&self) -> (BTreeSet<&str>, BTreeSet<&str>) {
-        let (mut before, mut installed) = (BTreeSet::new(), BTreeSet::new());
-        for entry in self.files.values() {
-            let put = match &entry.intent {
-                Some(Intent::Put { fact, .. }) => Some(fact),
-                _ => None,
-            };
-            for fact in entry.installed.iter().chain(put) {
-                before.extend(fact.base.as_ref().map(|held| held.sha256.as_str()));
-                installed.extend([fact.text.as_str(), fact.source.as_str()]);
-                installed.extend(fact.added.as_deref());
-            }
-        }
-        (before, installed)
+    /// The path of the file.
+    pub(super) fn path(&self) -> String {
+        format!("{SETUPS_DIR}/{}.json", file_stem(&self.slug))
+    }
+
+    /// The folder of the contents.
+    pub(super) fn contents_dir(&self) -> String {
+        format!("{SETUPS_DIR}/{}", file_stem(&self.slug))
+    }
+
+    /// Writes the file.
+    pub(super) fn save(&self) -> Step {
+        let mut text = serde_json::to_string_pretty(self).expect("a setup is JSON");
+        text.push('\n');
+        Step::Write(self.path(), text.into_bytes().into(), Access::Private)
+    }
+
+    /// Writes a content.
+    pub(super) fn store(&self, kind: ContentKind, bytes: &Arc<[u8]>) -> Step {
+        Step::Write(self.content_path(kind, &sha256_hex(bytes)), Arc::clone(bytes), Access::Private)
+    }
+
+    fn content_path(&self, kind: ContentKind, sha256: &str) -> String {
+        format!("{}/{}/{sha256}", self.contents_dir(), kind.folder())
+    }
+
+    /// The paths of all contents that the setup names.
+    pub(super) fn contents(&self) -> BTreeSet<String> {
+        let records = self.files.values().map(|entry| &entry.installed);
+        let paths = records.flat_map(|record| {
+            let base = record.base.as_ref().map(|base| self.content_path(ContentKind::Before, &base.sha256));
+            [Some(self.content_path(ContentKind::Installed, &record.text)), base]
+        });
+        paths.flatten().collect()
     }
 }
 
-/// Reads a file of the target folder.
-///
-/// # Errors
-/// If the path exists and cannot be read as a file.
-pub(super) fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, SetupError> {
-    files
-        .read(path, MAX_FILE_BYTES)
-        .map_err(|file_error| SetupError::Target { path: path.to_owned(), file_error })
-}
-
-/// Whether a content is an earlier or an installed one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Whether a content is a backup or an installed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentKind {
     Before,
     Installed,
 }
 
 impl ContentKind {
-    fn folder(self) -> &'static str {
+    pub(super) const ALL: [ContentKind; 2] = [ContentKind::Before, ContentKind::Installed];
+
+    pub(super) fn folder(self) -> &'static str {
         match self {
             ContentKind::Before => "before",
             ContentKind::Installed => "installed",
@@ -221,188 +169,97 @@ impl ContentKind {
     }
 }
 
-/// The setup of a profile on the disk, with its contents.
-pub(super) struct Store<'f> {
-    files: &'f dyn TargetFiles,
-    name: String,
-}
-
-impl<'f> Store<'f> {
-    pub(super) fn new(files: &'f dyn TargetFiles, slug: &str) -> Store<'f> {
-        Store { files, name: file_stem(slug) }
-    }
-
-    fn path(&self) -> String {
-        format!("{SETUPS_DIR}/{}.json", self.name)
-    }
-
-    fn contents_dir(&self, part: ContentKind) -> String {
-        format!("{SETUPS_DIR}/{}/{}", self.name, part.folder())
-    }
-
-    /// The path of a file's backup, which depends only on the file's path and content.
-    pub(super) fn aside_path(&self, dest: &str, bytes: &[u8]) -> String {
-        let file = dest.rsplit('/').next().unwrap_or(dest);
-        let hash = sha256_hex(&[dest.as_bytes(), b"\0", bytes].concat());
-        // Shortened, since a name of the maximum length leaves no room for the hash.
-        let short: String = file.chars().take(40).collect();
-        format!("{PROGRAM_DIR}/aside/{}-{short}", &hash[..12])
-    }
-
-    /// Reads the setup; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is invalid.
-    pub(super) fn load(&self) -> Result<Option<Setup>, SetupError> {
-        let path = self.path();
-        let target_error = |file_error| SetupError::Target { path: path.clone(), file_error };
-        let Some(found) = self.files.read(&path, MAX_SETUP_BYTES).map_err(target_error)? else {
-            return Ok(None);
-        };
-        let corrupt = |what: String| SetupError::Corrupt { path: path.clone(), what };
-        let setup: Setup = serde_json::from_slice(&found.bytes)
-            .map_err(|error| corrupt(format!("is not a setup ledger: {error}")))?;
-        if setup.v != VERSION {
-            return Err(corrupt(format!("has format version {}; this program reads {VERSION}", setup.v)));
-        }
-        if file_stem(&setup.slug) != self.name {
-            return Err(corrupt(format!("belongs to another profile, `{}`", setup.slug)));
-        }
-        if let Some(bad) = setup
-            .files
-            .keys()
-            .find(|dest| Destination::parse(dest).map_or(true, |read| read.as_str() != **dest))
-        {
-            return Err(corrupt(format!("names `{bad}`, which no profile can install")));
-        }
-        Ok(Some(setup))
-    }
-
-    /// Writes the setup.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub(super) fn save(&self, setup: &Setup) -> Result<(), FileError> {
-        let mut text = serde_json::to_string_pretty(setup).map_err(std::io::Error::from)?;
-        text.push('\n');
-        self.files.replace(&self.path(), text.as_bytes(), Access::Private)
-    }
-
-    /// Creates the folders of the setup.
-    ///
-    /// # Errors
-    /// If a folder cannot be created.
-    pub(super) fn create_folders(&self) -> Result<(), FileError> {
-        self.files.make_folder(PROGRAM_DIR, Access::Private)?;
-        let ignore = format!("{PROGRAM_DIR}/.gitignore");
-        if self.files.read(&ignore, MAX_SETUP_BYTES)?.is_none() {
-            self.files.replace(&ignore, b"*\n", Access::Data)?;
-        }
-        let folders = [SETUPS_DIR.to_owned(), format!("{SETUPS_DIR}/{}", self.name)];
-        for folder in folders
-            .into_iter()
-            .chain([ContentKind::Before, ContentKind::Installed].map(|part| self.contents_dir(part)))
-        {
-            self.files.make_folder(&folder, Access::Private)?;
-        }
-        Ok(())
-    }
-
-    /// Stores a content.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub(super) fn store_content(&self, part: ContentKind, bytes: &[u8]) -> Result<(), FileError> {
-        let path = format!("{}/{}", self.contents_dir(part), sha256_hex(bytes));
-        match self.files.read(&path, MAX_FILE_BYTES)? {
-            Some(found) if found.bytes == bytes => Ok(()),
-            _ => self.files.replace(&path, bytes, Access::Private),
-        }
-    }
-
-    /// Reads a stored content.
-    ///
-    /// # Errors
-    /// If it does not exist, or its hash differs.
-    pub(super) fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, SetupError> {
-        let path = format!("{}/{sha256}", self.contents_dir(part));
-        let corrupt = |what: &str| SetupError::Corrupt { path: path.clone(), what: what.to_owned() };
-        match read_file(self.files, &path)? {
-            Some(found) if sha256_hex(&found.bytes) == sha256 => Ok(found.bytes),
-            Some(_) => Err(corrupt("does not have the hash in its name")),
-            None => Err(corrupt("is missing")),
-        }
-    }
-
-    /// Removes contents that the setup does not name.
-    ///
-    /// # Errors
-    /// If a content cannot be removed.
-    pub(super) fn remove_unreferenced(&self, setup: &Setup) -> Result<(), FileError> {
-        let (before, installed) = setup.referenced_contents();
-        for (part, needed) in [(ContentKind::Before, before), (ContentKind::Installed, installed)] {
-            let folder = self.contents_dir(part);
-            for name in self.files.names(&folder)? {
-                if !needed.contains(name.as_str()) {
-                    self.files.remove(&format!("{folder}/{name}"))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the contents, and then the setup.
-    ///
-    /// # Errors
-    /// If a file cannot be removed.
-    pub(super) fn remove_all(&self) -> Result<(), FileError> {
-        for part in [ContentKind::Before, ContentKind::Installed] {
-            let folder = self.contents_dir(part);
-            for name in self.files.names(&folder)? {
-                self.files.remove(&format!("{folder}/{name}"))?;
-            }
-            self.files.remove_folder(&folder)?;
-        }
-        self.files.remove_folder(&format!("{SETUPS_DIR}/{}", self.name))?;
-        self.files.remove(&self.path())?;
-        self.files.remove_folder(SETUPS_DIR)
-    }
-}
-
-/// The folders of all setups.
-///
-/// # Errors
-/// If the folder of the setups cannot be read.
-pub(super) fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, SetupError> {
-    let names = files
-        .names(SETUPS_DIR)
-        .map_err(|file_error| SetupError::Target { path: SETUPS_DIR.to_owned(), file_error })?;
-    let mut folders = vec![PROGRAM_DIR.to_owned(), SETUPS_DIR.to_owned(), format!("{PROGRAM_DIR}/aside")];
-    for name in names.iter().filter(|name| !name.ends_with(".json")) {
-        let store = Store { files, name: name.clone() };
-        folders.extend([
-            format!("{SETUPS_DIR}/{name}"),
-            store.contents_dir(ContentKind::Before),
-            store.contents_dir(ContentKind::Installed),
-        ]);
-    }
-    Ok(folders)
-}
-
 /// The setups of a folder, by slug.
-///
-/// # Errors
-/// If a setup cannot be read.
-pub(super) fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, SetupError> {
-    let names = files
-        .names(SETUPS_DIR)
-        .map_err(|file_error| SetupError::Target { path: SETUPS_DIR.to_owned(), file_error })?;
-    let mut setups = Vec::new();
-    for name in names.iter().filter_map(|name| name.strip_suffix(".json")) {
-        setups.extend(Store { files, name: name.to_owned() }.load()?);
+pub(super) struct Setups<'t> {
+    pub target: &'t Target,
+    pub all: Vec<Setup>,
+}
+
+impl<'t> Setups<'t> {
+    /// Reads the setups of a folder.
+    ///
+    /// # Errors
+    /// If one cannot be read, or is invalid.
+    pub(super) fn load(target: &'t Target) -> Result<Setups<'t>, Error> {
+        let mut all = Vec::new();
+        for name in target.names(SETUPS_DIR)?.iter().filter(|name| name.ends_with(".json")) {
+            let path = format!("{SETUPS_DIR}/{name}");
+            if let Some(found) = target.read(&path)? {
+                all.push(parse(&path, &found.bytes)?);
+            }
+        }
+        all.sort_by(|a: &Setup, b| a.slug.cmp(&b.slug));
+        Ok(Setups { target, all })
     }
-    setups.sort_by(|a, b| a.slug.cmp(&b.slug));
-    Ok(setups)
+
+    pub(super) fn get(&self, slug: &str) -> Option<&Setup> {
+        self.all.iter().find(|setup| setup.slug == slug)
+    }
+
+    /// The other profiles with a part in a file.
+    pub(super) fn others(&self, slug: &str, dest: &str) -> impl Iterator<Item = (&Setup, &Record)> {
+        let others = self.all.iter().filter(move |setup| setup.slug != slug);
+        others.filter_map(move |setup| Some((setup, setup.record(dest)?)))
+    }
+
+    /// The profiles that changed a file after the profile of `record`, the last one first.
+    pub(super) fn later(&self, slug: &str, dest: &str, record: &Record) -> Vec<(&Setup, &Record)> {
+        let mut later: Vec<_> =
+            self.others(slug, dest).filter(|(_, other)| other.layer > record.layer).collect();
+        later.sort_by_key(|(_, other)| std::cmp::Reverse(other.layer));
+        later
+    }
+
+    /// The backup of a file: its content without the profile.
+    ///
+    /// # Errors
+    /// If it is missing or damaged.
+    pub(super) fn backup(&self, setup: &Setup, record: &Record) -> Result<Option<FileContent>, Error> {
+        let Some(StoredContent { sha256, mode }) = &record.base else { return Ok(None) };
+        Ok(Some(FileContent { bytes: self.content(setup, ContentKind::Before, sha256)?, mode: *mode }))
+    }
+
+    /// The installed content of a file.
+    ///
+    /// # Errors
+    /// If it is missing or damaged.
+    pub(super) fn installed(&self, setup: &Setup, record: &Record) -> Result<Arc<[u8]>, Error> {
+        self.content(setup, ContentKind::Installed, &record.text)
+    }
+
+    fn content(&self, setup: &Setup, kind: ContentKind, sha256: &str) -> Result<Arc<[u8]>, Error> {
+        let path = setup.content_path(kind, sha256);
+        match self.target.read(&path)? {
+            Some(found) if sha256_hex(&found.bytes) == sha256 => Ok(found.bytes),
+            Some(_) => Err(corrupt(&path, "does not have the hash in its name")),
+            None => Err(corrupt(&path, "is missing")),
+        }
+    }
+}
+
+fn parse(path: &str, bytes: &[u8]) -> Result<Setup, Error> {
+    let setup: Setup = serde_json::from_slice(bytes)
+        .map_err(|error| corrupt(path, &format!("is not a setup ledger: {error}")))?;
+    if setup.v != VERSION {
+        return Err(corrupt(
+            path,
+            &format!("has format version {}; this program reads {VERSION}", setup.v),
+        ));
+    }
+    if setup.path() != path {
+        return Err(corrupt(path, &format!("belongs to another profile, `{}`", setup.slug)));
+    }
+    let is_path = |dest: &String| Destination::parse(dest).is_ok_and(|read| read.as_str() == *dest);
+    if let Some(bad) = setup.files.keys().chain(&setup.folders).find(|path| !is_path(path) && *path != PROGRAM_DIR)
+    {
+        return Err(corrupt(path, &format!("names `{bad}`, which no profile can install")));
+    }
+    Ok(setup)
+}
+
+fn corrupt(path: &str, what: &str) -> Error {
+    let help = "restore the file from a copy; `quorate explain setup_corrupt` describes it";
+    Error::configuration(codes::SETUP_CORRUPT, Body::new(format!("{path} {what}")).help(help))
 }
 
 /// The name of a slug's file, without its extension. No two slugs share a name, even if the file system ignores case.

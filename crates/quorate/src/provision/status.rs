@@ -3,13 +3,12 @@
 use quorate_diagnostics::{Body, Report, codes};
 use serde::Serialize;
 
-use super::change::Drift;
-use super::files::{FileContent, FileError, TargetFiles};
-use super::setup::{self, ContentKind, InstallRecord, Setup, SetupError, State, Store, read_file};
-use super::share::OtherProfiles;
+use super::change::{Drift, Planner};
+use super::setup::{Record, Setup, Setups, State};
+use super::target::Target;
 use super::{non_empty, not_installed};
+use crate::error::{Error, ErrorKind};
 use crate::service::diff;
-use crate::service::error::Error;
 
 /// The state of a profile.
 #[derive(Debug, Serialize)]
@@ -49,34 +48,6 @@ pub struct FileStatus {
     pub diff: String,
 }
 
-impl ProfileStatus {
-    /// Adds the differences from the installation, as refusals.
-    fn refuse(&self, report: &mut Report) {
-        let again = format!("install it again from {}", self.from);
-        if self.state != State::Installed {
-            let what = if self.state == State::Installing { "install" } else { "uninstall" };
-            let body = Body::new(format!("an {what} of {} was interrupted", self.slug));
-            report.refuse(
-                codes::PROFILE_DRIFT,
-                body.help("run install or uninstall again; either completes it"),
-            );
-        }
-        for file in &self.files {
-            let what = match (file.stands, &file.note) {
-                (_, Some(note)) => format!("{} {note}", file.dest),
-                (Drift::Edited, None) => format!("{} was edited since it was installed", file.dest),
-                (Drift::Missing, None) => format!("{} is missing", file.dest),
-                (Drift::InPlace | Drift::EditedAround, None) => continue,
-            };
-            let help = match file.stands {
-                Drift::Edited => format!("{again} with `--force`, which keeps a copy of the edited file"),
-                _ => again.clone(),
-            };
-            report.refuse(codes::PROFILE_DRIFT, Body::new(what).help(help));
-        }
-    }
-}
-
 /// The states of installed profiles.
 #[derive(Debug, Serialize)]
 pub struct ProfilesStatus {
@@ -91,77 +62,90 @@ pub struct ProfilesStatus {
 ///
 /// # Errors
 /// If the profile is not installed, or a setup cannot be read.
-pub(super) fn status(
-    files: &dyn TargetFiles,
-    target: &str,
-    slug: Option<&str>,
-) -> Result<ProfilesStatus, Error> {
-    let setups = setup::load_all(files)?;
-    if let Some(slug) = slug.filter(|slug| setups.iter().all(|setup| setup.slug != **slug)) {
-        let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();
-        return Err(not_installed(slug, target, &installed));
+pub(super) fn status(target: &Target, shown: &str, slug: Option<&str>) -> Result<ProfilesStatus, Error> {
+    let setups = Setups::load(target)?;
+    if let Some(slug) = slug.filter(|slug| setups.get(slug).is_none()) {
+        return Err(not_installed(slug, shown, &setups));
     }
-    let selected = setups.into_iter().filter(|setup| slug.is_none_or(|slug| setup.slug == slug));
-    let profiles = selected.map(|setup| profile_status(files, setup)).collect::<Result<Vec<_>, _>>()?;
+    let selected = setups.all.iter().filter(|setup| slug.is_none_or(|slug| setup.slug == slug));
+    let profiles = selected.map(|setup| profile_status(&setups, setup)).collect::<Result<Vec<_>, _>>()?;
     let mut report = Report::new();
     profiles.iter().for_each(|profile| profile.refuse(&mut report));
     Ok(ProfilesStatus { profiles, report })
 }
 
-fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileStatus, SetupError> {
-    let store = Store::new(files, &setup.slug);
-    let state = setup.state;
-    setup.recover(files)?;
-    let others = OtherProfiles::of(files, &setup.slug)?;
-    let mut reports = Vec::new();
-    for (dest, entry) in &setup.files {
-        let Some(fact) = &entry.installed else { continue };
-        reports.push(file_status(files, &store, &others, (dest, &setup.at), fact)?);
-    }
-    let Setup { slug, version, from, at, .. } = setup;
+fn profile_status(setups: &Setups<'_>, setup: &Setup) -> Result<ProfileStatus, Error> {
+    let planner = Planner { setups, setup, force: false };
+    let status = |(dest, entry): (&String, _)| file_status(&planner, dest, entry);
+    let records = setup.files.iter().map(|(dest, entry)| (dest, &entry.installed));
+    let files = records.map(status).collect::<Result<Vec<_>, _>>()?;
     let is_whole = |file: &FileStatus| matches!(file.stands, Drift::InPlace | Drift::EditedAround);
-    let holds = state == State::Installed && reports.iter().all(is_whole);
-    Ok(ProfileStatus { slug, version, from, at, state, holds, files: reports })
+    Ok(ProfileStatus {
+        slug: setup.slug.clone(),
+        version: setup.version.clone(),
+        from: setup.from.clone(),
+        at: setup.at.clone(),
+        state: setup.state,
+        holds: setup.state == State::Installed && files.iter().all(is_whole),
+        files,
+    })
 }
 
-fn file_status(
-    files: &dyn TargetFiles,
-    store: &Store<'_>,
-    others: &OtherProfiles<'_>,
-    (dest, at): (&str, &str),
-    fact: &InstallRecord,
-) -> Result<FileStatus, SetupError> {
-    let (found, note) = match read_file(files, dest) {
+fn file_status(planner: &Planner<'_>, dest: &str, record: &Record) -> Result<FileStatus, Error> {
+    let (found, note) = match planner.setups.target.read(dest) {
         Ok(found) => (found, None),
-        Err(SetupError::Target { file_error: FileError::Obstructed(why), .. }) => {
-            (None, Some(why.to_owned()))
-        }
+        Err(error) if error.kind() == ErrorKind::Refused => (None, Some(error.first_message())),
         Err(error) => return Err(error),
     };
     let stands = match note {
         Some(_) => Drift::Edited,
-        None => Drift::of(store, fact, found.as_ref())?,
-    };
-    let shared = others.profiles_sharing(dest);
-    // A value that another profile has set since does not count as an edit.
-    let below = match (stands, &found) {
-        (Drift::Edited, Some(found)) if !shared.is_empty() => {
-            others.without_layers_above(store, at, dest, fact, found)?
-        }
-        _ => None,
-    };
-    let stands = match below {
-        Some(below) => match Drift::of(store, fact, Some(&below))? {
-            Drift::InPlace => Drift::EditedAround,
-            other => other,
-        },
-        None => stands,
+        None => planner.drift(dest, record, found.as_ref())?,
     };
     let diff = match (stands, &found) {
-        (Drift::Edited | Drift::EditedAround, Some(FileContent { bytes, .. })) => {
-            diff::unified(dest, Some(&store.load_content(ContentKind::Installed, &fact.text)?), Some(bytes))
+        (Drift::Edited | Drift::EditedAround, Some(found)) => {
+            let installed = planner.setups.installed(planner.setup, record)?;
+            diff::unified(dest, Some(&installed), Some(&found.bytes))
         }
         _ => String::new(),
     };
-    Ok(FileStatus { dest: dest.to_owned(), strategy: fact.strategy.as_str(), stands, shared, note, diff })
+    let others = planner.setups.others(&planner.setup.slug, dest);
+    Ok(FileStatus {
+        dest: dest.to_owned(),
+        strategy: record.strategy.as_str(),
+        stands,
+        shared: others.map(|(other, _)| other.slug.clone()).collect(),
+        note,
+        diff,
+    })
+}
+
+impl ProfileStatus {
+    /// Adds the differences from the installation, as refusals.
+    fn refuse(&self, report: &mut Report) {
+        let what = match self.state {
+            State::Installed => None,
+            State::Installing => Some("install"),
+            State::Removing => Some("uninstall"),
+        };
+        if let Some(what) = what {
+            let body = Body::new(format!("an {what} of {} was interrupted", self.slug));
+            let help = "run install or uninstall again; either completes it";
+            report.refuse(codes::PROFILE_DRIFT, body.help(help));
+            return;
+        }
+        let again = format!("install it again from {}", self.from);
+        for file in &self.files {
+            let dest = &file.dest;
+            let (what, help) = match (file.stands, &file.note) {
+                (_, Some(note)) => (note.clone(), again.clone()),
+                (Drift::Edited, None) => (
+                    format!("{dest} was edited since it was installed"),
+                    format!("{again} with `--force`, which keeps a copy of the edited file"),
+                ),
+                (Drift::Missing, None) => (format!("{dest} is missing"), again.clone()),
+                (Drift::InPlace | Drift::EditedAround, None) => continue,
+            };
+            report.refuse(codes::PROFILE_DRIFT, Body::new(what).help(help));
+        }
+    }
 }

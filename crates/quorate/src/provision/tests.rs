@@ -1,10 +1,8 @@
-//! Provisioning with a crash between any two writes, with a folder that refuses writes, and file by file.
+//! Provisioning with a crash between any two steps, with several profiles, and file by file.
 
 #![expect(clippy::disallowed_methods, reason = "tests look at files")]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -12,8 +10,8 @@ use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, Packag
 use tempfile::TempDir;
 
 use super::change::FileAction;
-use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
-use super::install::{self, Origin};
+use super::install::{self, Goal};
+use super::target::{Step, Target};
 use super::{Error, ProvisionOutcome, ProvisionRequest, codes};
 use crate::provision::change::Drift;
 use crate::provision::status;
@@ -21,72 +19,6 @@ use crate::provision::status;
 const REAL: ProvisionRequest = ProvisionRequest { into: None, dry_run: false, force: false };
 const FORCED: ProvisionRequest = ProvisionRequest { into: None, dry_run: false, force: true };
 const DRY: ProvisionRequest = ProvisionRequest { into: None, dry_run: true, force: false };
-
-/// A folder that fails after a number of writes, as if the process had crashed.
-struct Dying<'f> {
-    files: &'f TargetDir,
-    root: &'f Path,
-    left: Cell<usize>,
-}
-
-impl Dying<'_> {
-    fn live(&self) -> Result<(), FileError> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => Err(FileError::Io(io::Error::other("it died"))),
-        }
-    }
-}
-
-impl TargetFiles for Dying<'_> {
-    fn read(&self, path: &str, limit: u64) -> Result<Option<FileContent>, FileError> {
-        self.files.read(path, limit)
-    }
-
-    fn has_folder(&self, path: &str) -> Result<bool, FileError> {
-        self.files.has_folder(path)
-    }
-
-    fn names(&self, path: &str) -> Result<Vec<String>, FileError> {
-        self.files.names(path)
-    }
-
-    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError> {
-        if let Err(dead) = self.live() {
-            // The crash happened during a write.
-            let part = self.root.join(path).with_file_name(".quorate-part");
-            let _ = std::fs::write(part, &bytes[..bytes.len() / 2]);
-            return Err(dead);
-        }
-        self.files.replace(path, bytes, access)
-    }
-
-    fn remove(&self, path: &str) -> Result<(), FileError> {
-        self.live()?;
-        self.files.remove(path)
-    }
-
-    fn make_folder(&self, path: &str, access: Access) -> Result<(), FileError> {
-        self.live()?;
-        self.files.make_folder(path, access)
-    }
-
-    fn remove_folder(&self, path: &str) -> Result<(), FileError> {
-        self.live()?;
-        self.files.remove_folder(path)
-    }
-
-    fn remove_temp(&self, folder: &str) -> Result<(), FileError> {
-        self.files.remove_temp(folder)
-    }
-
-    fn can_write(&self, folder: &str) -> Result<(), FileError> {
-        self.files.can_write(folder)
-    }
-}
 
 /// Every file and folder below a folder, with bytes and permissions.
 type Tree = BTreeMap<String, Option<(Vec<u8>, u32)>>;
@@ -170,7 +102,7 @@ fn second() -> Package {
 }
 
 /// A folder that has files already.
-fn place() -> (TempDir, TargetDir) {
+fn place() -> (TempDir, Target) {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str, mode: u32| {
         let path = dir.path().join(name);
@@ -182,21 +114,37 @@ fn place() -> (TempDir, TargetDir) {
     write("notes.md", "mine", 0o600);
     write(".claude/settings.json", "{\n\t\"mode\": \"ask\",\n\t\"allow\": []\n}", 0o600);
     write(".gitignore", "*.log", 0o644);
-    let files = TargetDir::open(dir.path()).unwrap().without_sync();
+    let files = Target::open(dir.path()).unwrap();
     (dir, files)
 }
 
-fn put(
-    files: &dyn TargetFiles,
-    package: &Package,
-    how: &ProvisionRequest,
-) -> Result<ProvisionOutcome, Error> {
-    let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
-    install::install(files, ".", package, &origin, how)
+const AT: &str = "2026-01-01T00:00:00.000Z";
+
+fn install_goal(package: &Package) -> Goal<'_> {
+    Goal::Install { package, from: "p", at: AT }
 }
 
-fn out(files: &dyn TargetFiles, how: &ProvisionRequest) -> Result<ProvisionOutcome, Error> {
-    install::uninstall(files, ".", "runtime-profile/standard", how)
+const UNINSTALL: Goal<'_> = Goal::Uninstall { slug: "runtime-profile/standard" };
+
+fn put(files: &Target, package: &Package, how: &ProvisionRequest) -> Result<ProvisionOutcome, Error> {
+    install::run(files, ".", install_goal(package), how)
+}
+
+fn out(files: &Target, how: &ProvisionRequest) -> Result<ProvisionOutcome, Error> {
+    install::run(files, ".", UNINSTALL, how)
+}
+
+/// Performs some of the steps, and leaves half of the next write behind. Returns whether these were all steps.
+fn crash(dir: &TempDir, files: &Target, goal: Goal<'_>, after: usize) -> bool {
+    let (_, steps) = install::plan(files, ".", goal, &REAL).unwrap_or_else(|error| panic!("{error}"));
+    for step in steps.iter().take(after) {
+        files.perform(step).unwrap_or_else(|error| panic!("{step:?}: {error}"));
+    }
+    if let Some(Step::Write(path, bytes, _)) = steps.get(after) {
+        let part = dir.path().join(path).with_file_name(".quorate-part");
+        std::fs::write(part, &bytes[..bytes.len() / 2]).unwrap();
+    }
+    after >= steps.len()
 }
 
 #[track_caller]
@@ -238,7 +186,7 @@ fn installing_and_uninstalling_leave_no_trace() {
     let installed = tree(dir.path());
     assert_eq!(
         installed[".claude/settings.json"],
-        Some((b"{\n\t\"mode\": \"auto\",\n\t\"allow\": [\n\t\t\"ls\"\n\t]\n}".to_vec(), 0o600))
+        Some((b"{\n\t\"mode\": \"auto\",\n\t\"allow\": [\"ls\"]\n}".to_vec(), 0o600))
     );
     assert_eq!(installed[".gitignore"], Some((b"*.log\ntarget/\n".to_vec(), 0o644)));
     assert_eq!(installed["README.md"], Some((b"# From the profile\n".to_vec(), 0o640)));
@@ -266,34 +214,29 @@ fn an_upgrade_leads_to_what_the_new_version_brings_and_back() {
 }
 
 #[test]
-fn whatever_write_it_dies_before_the_next_command_completes_it() {
+fn after_a_crash_the_next_command_completes_an_install() {
     let fresh = expected(&[first()]);
     let upgraded = expected(&[first(), second()]);
     // The state before the crash: nothing installed, or the first version.
     for (earlier, package, after) in [(None, first(), &fresh), (Some(first()), second(), &upgraded)] {
-        for writes in 0.. {
-            assert!(writes < 500, "it never ends");
-            let at = |then: &dyn Fn(&TempDir, &TargetDir, &Tree)| {
+        for steps in 0.. {
+            let crashed = || {
                 let (dir, files) = place();
                 let before = theirs(dir.path());
                 if let Some(earlier) = &earlier {
                     done(put(&files, earlier, &REAL));
                 }
-                let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
-                let whole = put(&dying, &package, &REAL).is_ok();
-                then(&dir, &files, &before);
-                whole
+                let whole = crash(&dir, &files, install_goal(&package), steps);
+                (dir, files, before, whole)
             };
-            let whole = at(&|dir, files, _| {
-                done(put(files, &package, &REAL));
-                assert_eq!(&theirs(dir.path()), after, "install after {writes} writes");
-                assert!(done(put(files, &package, &REAL)).idle);
-            });
-            at(&|dir, files, before| {
-                // Before the intent is written, there is nothing to uninstall.
-                let _ = out(files, &REAL);
-                assert_eq!(&theirs(dir.path()), before, "uninstall after {writes} writes");
-            });
+            let (dir, files, _, whole) = crashed();
+            done(put(&files, &package, &REAL));
+            assert_eq!(&theirs(dir.path()), after, "install after {steps} steps");
+            assert!(done(put(&files, &package, &REAL)).idle);
+            let (dir, files, before, _) = crashed();
+            // Before the setup is written, there is nothing to uninstall.
+            let _ = out(&files, &REAL);
+            assert_eq!(theirs(dir.path()), before, "uninstall after {steps} steps");
             if whole {
                 break;
             }
@@ -302,29 +245,42 @@ fn whatever_write_it_dies_before_the_next_command_completes_it() {
 }
 
 #[test]
-fn whatever_write_an_uninstall_dies_before_the_next_command_completes_it() {
+fn after_a_crash_the_next_command_completes_an_uninstall() {
     let installed = expected(&[first()]);
-    for writes in 0.. {
-        assert!(writes < 500, "it never ends");
+    for steps in 0.. {
         let mut whole = false;
         for again in [true, false] {
             let (dir, files) = place();
             let before = theirs(dir.path());
             done(put(&files, &first(), &REAL));
-            let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
-            whole = out(&dying, &REAL).is_ok();
+            whole = crash(&dir, &files, UNINSTALL, steps);
             if again {
                 let _ = out(&files, &REAL);
-                assert_eq!(theirs(dir.path()), before, "uninstall after {writes} writes");
+                assert_eq!(theirs(dir.path()), before, "uninstall after {steps} steps");
             } else {
                 done(put(&files, &first(), &REAL));
-                assert_eq!(theirs(dir.path()), installed, "install after {writes} writes");
+                assert_eq!(theirs(dir.path()), installed, "install after {steps} steps");
             }
         }
         if whole {
             break;
         }
     }
+}
+
+#[test]
+fn an_edit_after_a_crash_is_drift() {
+    let (dir, files) = place();
+    done(put(&files, &first(), &REAL));
+    let (_, steps) = install::plan(&files, ".", install_goal(&second()), &REAL).unwrap();
+    let begun = steps.iter().position(|step| matches!(step, Step::Write(path, ..) if path.ends_with(".json"))).expect("a setup") + 1;
+    crash(&dir, &files, install_goal(&second()), begun);
+    std::fs::write(dir.path().join("README.md"), "# Edited\n").unwrap();
+    let standing = status::status(&files, ".", None).unwrap();
+    assert!(!standing.profiles[0].holds);
+    assert!(standing.report.refusals[0].body.message.contains("was interrupted"));
+    let outcome = put(&files, &second(), &REAL).unwrap();
+    assert_eq!(codes_of(&outcome), ["quorate:profile_drift"]);
 }
 
 #[test]
@@ -423,7 +379,7 @@ fn an_edited_file_of_the_profile_is_not_taken_out_unless_forced() {
 fn unusable_files_are_reported_at_once_and_nothing_is_written() {
     let (dir, files) = place();
     let path = |name: &str| dir.path().join(name);
-    std::fs::write(path(".claude/settings.json"), "{\n  // mine\n}").unwrap();
+    std::fs::write(path(".claude/settings.json"), "{\n  mine\n}").unwrap();
     std::fs::write(path(".gitignore"), b"\xff\xfe").unwrap();
     std::fs::create_dir(path("README.md.d")).unwrap();
     std::fs::create_dir(path("CLAUDE.md")).unwrap();
@@ -484,53 +440,6 @@ fn a_file_that_can_be_run_is_made_so_again() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
 }
 
-#[test]
-fn force_takes_only_what_the_profile_brought_out_of_shared_files() {
-    let (dir, files) = place();
-    done(put(&files, &first(), &REAL));
-    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-    write("README.md", "# Edited\n");
-    let settings =
-        "{\n\t\"mode\": \"plan\",\n\t\"allow\": [\n\t\t\"ls\",\n\t\t\"rm\"\n\t],\n\t\"mine\": 1\n}";
-    write(".claude/settings.json", settings);
-    write(".gitignore", "*.log\ntarget/*\nmine/\n");
-    write(".mcp.json", "no JSON at all");
-    write(".claude/hooks/check.sh", "exit 7\n");
-    let edited = theirs(dir.path());
-    assert_eq!(codes_of(&out(&files, &REAL).unwrap()), ["quorate:profile_drift"]);
-    assert_eq!(theirs(dir.path()), edited);
-    let outcome = done(out(&files, &FORCED));
-    let after = theirs(dir.path());
-    let text = |name: &str| String::from_utf8(after[name].as_ref().unwrap().0.clone()).unwrap();
-    assert_eq!(
-        text(".claude/settings.json"),
-        "{\n\t\"mode\": \"ask\",\n\t\"allow\": [\n\t\t\"rm\"\n\t],\n\t\"mine\": 1\n}"
-    );
-    assert_eq!(text(".gitignore"), "*.log\ntarget/*\nmine/\n", "an edited line belongs to the user");
-    assert_eq!(text(".mcp.json"), "no JSON at all");
-    assert_eq!(text(".claude/hooks/check.sh"), "exit 7\n");
-    let outcome_file =
-        outcome.files.iter().find(|outcome_file| outcome_file.dest == ".claude/settings.json").unwrap();
-    assert_eq!(outcome_file.notes[0], "`mode` was changed since and is removed");
-    let aside = outcome_file.notes[1].strip_prefix("the earlier content is kept as ").unwrap();
-    assert_eq!(std::fs::read_to_string(dir.path().join(aside)).unwrap(), settings);
-}
-
-#[test]
-fn force_takes_lines_that_still_stand_out_of_what_was_appended() {
-    for (now, left) in
-        [("top\na\nx\nmine\nzz\n", Some("top\nmine\nzz\n")), ("a\nx\n", None), ("other\n", Some("other\n"))]
-    {
-        let dir = tempfile::tempdir().unwrap();
-        let files = TargetDir::open(dir.path()).unwrap();
-        done(put(&files, &package("1", vec![piece("lines", Strategy::Append, "a\nx\nz\n")]), &REAL));
-        let path = dir.path().join("lines");
-        std::fs::write(&path, now).unwrap();
-        done(out(&files, &FORCED));
-        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), left, "{now}");
-    }
-}
-
 const SETTINGS: &str = ".claude/settings.json";
 
 /// A profile that merges a text into the settings, and the time of its installation.
@@ -546,9 +455,12 @@ fn all() -> [Package; 3] {
     ]
 }
 
-fn install_one(files: &dyn TargetFiles, package: &Package, at: usize) {
-    let origin = Origin { from: package.slug.clone(), at: format!("2026-01-01T00:00:0{at}.000Z") };
-    done(install::install(files, ".", package, &origin, &REAL));
+fn install_one(files: &Target, package: &Package) {
+    done(put(files, package, &REAL));
+}
+
+fn uninstall_one(files: &Target, slug: &str) -> ProvisionOutcome {
+    install::run(files, ".", Goal::Uninstall { slug }, &REAL).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn settings(dir: &TempDir) -> serde_json::Value {
@@ -558,41 +470,59 @@ fn settings(dir: &TempDir) -> serde_json::Value {
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 #[test]
-fn values_and_items_come_back_whatever_the_order() {
-    for inward in ORDERS {
-        for outward in ORDERS {
-            let (dir, files) = place();
-            let before = theirs(dir.path());
-            for (at, which) in inward.iter().enumerate() {
-                install_one(&files, &all()[*which], at);
+fn profiles_of_one_file_are_uninstalled_from_the_last_to_the_first() {
+    for order in ORDERS {
+        let (dir, files) = place();
+        let mut states = vec![theirs(dir.path())];
+        for which in order {
+            install_one(&files, &all()[which]);
+            states.push(theirs(dir.path()));
+            assert!(status::status(&files, ".", None).unwrap().profiles.iter().all(|profile| profile.holds));
+        }
+        for (at, which) in order.iter().enumerate().rev() {
+            for earlier in &order[..at] {
+                let refused = uninstall_one(&files, &all()[*earlier].slug);
+                assert_eq!(codes_of(&refused), ["quorate:profile_target"], "{order:?}");
+                let help = refused.report.refusals[0].body.help.clone().unwrap();
+                assert!(help.contains(&format!("uninstall {}", all()[*which].slug)), "{help}");
             }
-            let mut left = inward.to_vec();
-            for which in outward {
-                done(install::uninstall(&files, ".", &all()[which].slug, &REAL));
-                left.retain(|one| *one != which);
-                // The result equals an installation of only these profiles.
-                let (other, fresh) = place();
-                left.iter().enumerate().for_each(|(at, which)| install_one(&fresh, &all()[*which], at));
-                assert_eq!(settings(&dir), settings(&other), "{inward:?}, without {which} of {outward:?}");
-                for standing in status::status(&files, ".", None).unwrap().profiles {
-                    assert!(standing.holds, "{inward:?} {outward:?}: {standing:?}");
-                }
-            }
-            assert_eq!(theirs(dir.path()), before, "{inward:?} {outward:?}");
+            assert_eq!(theirs(dir.path()), states[at + 1], "a refusal changes nothing");
+            assert!(!uninstall_one(&files, &all()[*which].slug).report.has_refusals());
+            assert_eq!(theirs(dir.path()), states[at], "{order:?}");
         }
     }
 }
 
 #[test]
+fn a_file_that_a_later_profile_changed_is_upgraded_after_it() {
+    let (dir, files) = place();
+    install_one(&files, &all()[0]);
+    install_one(&files, &all()[1]);
+    let before = tree(dir.path());
+    assert!(done(put(&files, &all()[0], &REAL)).idle);
+    let next = profile("a", r#"{"model": "next"}"#);
+    for how in [&REAL, &FORCED] {
+        assert_eq!(codes_of(&put(&files, &next, how).unwrap()), ["quorate:profile_target"]);
+    }
+    assert_eq!(tree(dir.path()), before);
+    uninstall_one(&files, "b");
+    install_one(&files, &next);
+    install_one(&files, &all()[1]);
+    assert_eq!(settings(&dir)["model"], "b");
+    uninstall_one(&files, "b");
+    assert_eq!(settings(&dir)["model"], "next");
+}
+
+#[test]
 fn an_edit_in_between_stays() {
     let (dir, files) = place();
-    (0..3).for_each(|at| install_one(&files, &all()[at], at));
+    (0..3).for_each(|at| install_one(&files, &all()[at]));
     let mut edited = settings(&dir);
     edited["mine"] = 1.into();
     edited["allow"].as_array_mut().unwrap().push("Mine".into());
     std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
-    for slug in ["b", "a", "c"] {
-        done(install::uninstall(&files, ".", slug, &REAL));
+    for slug in ["c", "b", "a"] {
+        assert!(!uninstall_one(&files, slug).report.has_refusals());
     }
     let expected = serde_json::json!({"mode": "ask", "allow": ["Mine"], "mine": 1});
     assert_eq!(settings(&dir), expected);
@@ -601,7 +531,7 @@ fn an_edit_in_between_stays() {
 #[test]
 fn what_another_profile_has_set_is_no_edit_and_it_is_named() {
     let (dir, files) = place();
-    (0..2).for_each(|at| install_one(&files, &all()[at], at));
+    (0..2).for_each(|at| install_one(&files, &all()[at]));
     let standings = status::status(&files, ".", Some("a")).unwrap().profiles;
     let file = &standings[0].files[0];
     assert_eq!((file.stands, &*file.shared), (Drift::EditedAround, &["b".to_owned()][..]));
@@ -614,69 +544,49 @@ fn what_another_profile_has_set_is_no_edit_and_it_is_named() {
 }
 
 #[test]
-fn the_next_command_completes_an_interrupted_shared_change() {
-    for writes in 0.. {
-        assert!(writes < 500, "it never ends");
-        let (dir, files) = place();
-        let before = theirs(dir.path());
-        (0..3).for_each(|at| install_one(&files, &all()[at], at));
-        let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
-        let whole = install::uninstall(&dying, ".", "a", &REAL).is_ok();
-        // The profile may already be uninstalled, except for its setup.
-        let _ = install::uninstall(&files, ".", "a", &REAL);
-        for slug in ["b", "c"] {
-            done(install::uninstall(&files, ".", slug, &REAL));
-        }
-        assert_eq!(theirs(dir.path()), before, "after {writes} writes");
-        if whole {
-            break;
-        }
-    }
-}
-
-#[test]
-fn what_a_write_that_was_broken_off_has_left_is_cleaned() {
-    let (dir, files) = place();
-    install_one(&files, &all()[0], 0);
-    let left = [
-        ".quorate-part",
-        ".claude/.quorate-part",
-        ".quorate/.quorate-part",
-        ".quorate/provisioned/a/before/.quorate-part",
-    ];
-    left.iter().for_each(|path| std::fs::write(dir.path().join(path), "half").unwrap());
-    install_one(&files, &all()[0], 0);
-    for path in left {
-        assert!(!dir.path().join(path).exists(), "{path}");
-    }
-}
-
-#[test]
 fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
-    let origin = Origin { from: "q".to_owned(), at: String::new() };
     let other = |pieces| Package::new("other", "1", pieces).unwrap();
-    for first_out in ["other", "runtime-profile/standard"] {
-        let (dir, files) = place();
-        let before = theirs(dir.path());
-        done(put(&files, &first(), &REAL));
-        let too = |package: &Package| install::install(&files, ".", package, &origin, &REAL);
-        let whole = too(&other(vec![piece("README.md", Strategy::Overwrite, "x")])).unwrap();
-        assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
-        done(too(&other(vec![
-            piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
-            piece(".gitignore", Strategy::Append, "node_modules/\n"),
-        ])));
-        assert!(done(put(&files, &first(), &REAL)).idle);
-        let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
-        for slug in [first_out, last_out] {
-            done(install::uninstall(&files, ".", slug, &REAL));
-        }
-        let mut after = theirs(dir.path());
-        if first_out != "other" {
-            // A line that another profile appended below is not joined to the line above.
-            let ignore = after.get_mut(".gitignore").unwrap().as_mut().unwrap();
-            assert_eq!(ignore.0.pop(), Some(b'\n'));
-        }
-        assert_eq!(after, before, "{first_out} first");
+    let (dir, files) = place();
+    let before = theirs(dir.path());
+    done(put(&files, &first(), &REAL));
+    let whole = put(&files, &other(vec![piece("README.md", Strategy::Overwrite, "x")]), &REAL).unwrap();
+    assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
+    let shared = other(vec![
+        piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
+        piece(".gitignore", Strategy::Append, "node_modules/\n"),
+    ]);
+    done(put(&files, &shared, &REAL));
+    assert!(done(put(&files, &first(), &REAL)).idle);
+    assert_eq!(codes_of(&out(&files, &FORCED).unwrap()), ["quorate:profile_target"; 2]);
+    uninstall_one(&files, "other");
+    done(out(&files, &REAL));
+    assert_eq!(theirs(dir.path()), before);
+}
+
+/// A setup of an earlier version of the program, with its contents.
+#[test]
+fn a_setup_without_layers_is_read() {
+    let (dir, files) = place();
+    let before = tree(dir.path());
+    done(put(&files, &first(), &REAL));
+    let path = dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard.json");
+    let mut setup: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for entry in setup["files"].as_object_mut().unwrap().values_mut() {
+        let record = entry["installed"].as_object_mut().unwrap();
+        record.remove("layer");
+        record.insert("mode".to_owned(), "plain".into());
+        record.insert("added".to_owned(), "0".repeat(64).into());
     }
+    std::fs::write(&path, setup.to_string()).unwrap();
+    assert!(done(put(&files, &first(), &REAL)).idle);
+    // A change that an earlier version of the program began is not guessed.
+    let entry = setup["files"]["README.md"].as_object_mut().unwrap();
+    entry.insert("intent".to_owned(), serde_json::json!({"out": {"leaves": null}}));
+    let interrupted = setup.to_string();
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, interrupted).unwrap();
+    assert_eq!(out(&files, &REAL).unwrap_err().report.refusals[0].code, codes::SETUP_CORRUPT);
+    std::fs::write(&path, whole).unwrap();
+    done(out(&files, &REAL));
+    assert_eq!(tree(dir.path()), before);
 }
