@@ -58,14 +58,12 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let first = error.report().refusals.first();
         let code = first.map_or(codes::USAGE, |refusal| refusal.code);
-        let busy =
-            [codes::RUN_MOVED, codes::RUN_DECIDED, codes::RUN_OPEN, codes::RUN_IMPORTED, codes::RUN_NOT_HELD];
         let status = match error.kind() {
             ErrorKind::Ledger => StatusCode::SERVICE_UNAVAILABLE,
-            _ if code == codes::JOBS_BUSY => StatusCode::TOO_MANY_REQUESTS,
-            _ if busy.contains(&code) => StatusCode::CONFLICT,
+            ErrorKind::Busy => StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::Moved | ErrorKind::Conflict | ErrorKind::Interrupted => StatusCode::CONFLICT,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
-            ErrorKind::Refused | ErrorKind::Configuration | ErrorKind::Untrusted => {
+            ErrorKind::Refused | ErrorKind::Configuration | ErrorKind::Untrusted | ErrorKind::Altered => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,

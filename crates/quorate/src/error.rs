@@ -19,6 +19,14 @@ pub enum ErrorKind {
     Configuration,
     /// The ledger does not answer, or cannot say whether a write succeeded.
     Ledger,
+    /// The ledger or a run differs from what was recorded.
+    Altered,
+    /// Another process works on the run or the files.
+    Moved,
+    /// The state of the run does not permit the operation.
+    Conflict,
+    /// Too many jobs are running.
+    Busy,
     /// The request contradicts itself.
     InvalidRequest,
     /// A bug in Quorate.
@@ -35,6 +43,10 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Untrusted => "not trusted",
             ErrorKind::Configuration => "unusable configuration or input",
             ErrorKind::Ledger => "the ledger does not answer",
+            ErrorKind::Altered => "the ledger was altered",
+            ErrorKind::Moved => "another process works on it",
+            ErrorKind::Conflict => "the state of the run does not permit it",
+            ErrorKind::Busy => "too many jobs are running",
             ErrorKind::InvalidRequest => "invalid request",
             ErrorKind::Bug => "a bug in Quorate",
             ErrorKind::Interrupted => "interrupted",
@@ -48,7 +60,13 @@ impl ErrorKind {
         match self {
             ErrorKind::Refused => 1,
             ErrorKind::NotFound => 4,
-            ErrorKind::Untrusted | ErrorKind::Configuration | ErrorKind::Ledger => 5,
+            ErrorKind::Untrusted
+            | ErrorKind::Configuration
+            | ErrorKind::Ledger
+            | ErrorKind::Altered
+            | ErrorKind::Moved
+            | ErrorKind::Conflict
+            | ErrorKind::Busy => 5,
             ErrorKind::InvalidRequest => 64,
             ErrorKind::Bug => 70,
             ErrorKind::Interrupted => 130,
@@ -60,9 +78,7 @@ impl ErrorKind {
 /// places and help.
 #[derive(Debug)]
 pub struct Error {
-    /// The kind that its author gave; [`Error::kind`] also regards the codes.
-    #[doc(hidden)]
-    pub class: ErrorKind,
+    kind: ErrorKind,
     /// Its problems; never empty.
     #[doc(hidden)]
     pub report: Box<Report>,
@@ -70,8 +86,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with one problem. A [`Ledger`](ErrorKind::Ledger) or [`Untrusted`](ErrorKind::Untrusted) error is
-    /// recognized by its code.
+    /// An error with one problem.
     ///
     /// ```
     /// use quorate::{Error, ErrorKind};
@@ -89,7 +104,7 @@ impl Error {
 
     /// An error with these problems. The report must contain a refusal.
     pub fn from_report(kind: ErrorKind, report: Report) -> Self {
-        Error { class: kind, report: Box::new(report), warnings: Box::default() }
+        Error { kind, report: Box::new(report), warnings: Box::default() }
     }
 
     /// Invalid configuration or input.
@@ -126,31 +141,27 @@ impl Error {
 
     /// Turns an altered ledger into a negative answer (exit 1) instead of unusable input, and keeps the report.
     pub(crate) fn corrupt_as_refused(self) -> Self {
-        let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES, codes::RUN_ALTERED];
-        let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
-        Error { class: if corrupt { ErrorKind::Refused } else { self.class }, ..self }
+        self.with_kind(ErrorKind::Altered, ErrorKind::Refused)
     }
 
     /// Turns a refused manifest into unusable input, where exit code 1 would look like an answer.
     pub(crate) fn refused_as_configuration(self) -> Self {
-        let is_refused = self.class == ErrorKind::Refused;
-        Error { class: if is_refused { ErrorKind::Configuration } else { self.class }, ..self }
+        self.with_kind(ErrorKind::Refused, ErrorKind::Configuration)
+    }
+
+    /// Replaces one kind by another.
+    fn with_kind(self, old: ErrorKind, new: ErrorKind) -> Self {
+        Error { kind: if self.kind == old { new } else { self.kind }, ..self }
     }
 
     /// Decides how a program reacts; the report may hold several codes.
     pub fn kind(&self) -> ErrorKind {
-        let untrusted = self.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
-        match self.class {
-            _ if untrusted => ErrorKind::Untrusted,
-            _ if self.is_ledger_unavailable() => ErrorKind::Ledger,
-            kind => kind,
-        }
+        self.kind
     }
 
     /// Whether the ledger does not answer; the command then skips later queries.
     pub(crate) fn is_ledger_unavailable(&self) -> bool {
-        let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
-        self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
+        self.kind == ErrorKind::Ledger
     }
 
     /// Every problem, each with a code, and a place and a help if known.
@@ -179,7 +190,7 @@ impl Error {
 
     /// The exit code of a command that ends with this error.
     pub fn exit_code(&self) -> u8 {
-        self.class.code()
+        self.kind.code()
     }
 }
 

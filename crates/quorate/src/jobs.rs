@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 use crate::worker_thread::run_on_own_thread;
 
@@ -206,7 +206,7 @@ impl<F: Failure> Jobs<F> {
         if all.values().filter(|job| job.is_working()).count() >= MAX_RUNNING {
             let body = Body::new(format!("cannot start a job: {MAX_RUNNING} jobs are already running"));
             let help = "wait until a job has ended, or cancel one";
-            return Err(Error::configuration(codes::JOBS_BUSY, body.help(help)).into());
+            return Err(Error::new(ErrorKind::Busy, codes::JOBS_BUSY, body.help(help)).into());
         }
         while all.len() >= MAX_ENDED {
             let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else {

@@ -255,7 +255,7 @@ fn text_of(proof: &quorate_ledger::prove::Proof) -> Result<String, Error> {
 
 fn unreadable(run: &Name, error: &InvalidContents) -> Error {
     let body = Body::new(format!("cannot report run {run}: {error}"));
-    Error::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
+    Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
 }
 
 /// Draws a report, and warns about content that a sender may not want to send.

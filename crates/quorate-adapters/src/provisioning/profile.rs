@@ -151,10 +151,13 @@ impl Profile {
         // Goes through all files before it gives up, so that all problems are reported.
         let mut pieces = Vec::new();
         let mut total = 0;
-        for item in items.iter().take(MAX_FILES + 1).take_while(|_| total <= MAX_PACKAGE_BYTES) {
+        for item in items.iter().take(MAX_FILES + 1) {
             let piece = self.read_piece(dir, &below, item);
             total += piece.as_ref().map_or(0, |piece| piece.bytes.len() as u64);
             pieces.push(piece);
+            if total > MAX_PACKAGE_BYTES {
+                break;
+            }
         }
         let pieces: Vec<PackageFile> = pieces.into_iter().collect::<Option<_>>()?;
         let ((slug, slug_field), (version, _)) = (slug?, version?);
@@ -184,7 +187,8 @@ impl Profile {
         let strategy = strategy.and_then(|(word, field)| {
             let known = Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
             known.or_else(|| {
-                let help = format!("the strategies are {}", quoted_list(&Strategy::ALL.map(Strategy::as_str)));
+                let help =
+                    format!("the strategies are {}", quoted_list(&Strategy::ALL.map(Strategy::as_str)));
                 field.reject(format!("unknown strategy `{word}`"), help)
             })
         });
@@ -367,7 +371,9 @@ mod tests {
         write(dir.path(), "profile.json", b"\xff");
         assert!(provisioning_refuses_unfit_package(&profile).await.contains("not UTF-8"));
         std::fs::remove_file(dir.path().join("profile.json")).unwrap();
-        assert!(provisioning_refuses_unfit_package(&profile).await.contains("profile.json is not in the profile"));
+        assert!(
+            provisioning_refuses_unfit_package(&profile).await.contains("profile.json is not in the profile")
+        );
     }
 
     #[tokio::test]
@@ -390,11 +396,7 @@ mod tests {
         for target in [elsewhere.path().join("secret"), "../../../../../../../../etc/passwd".into()] {
             std::fs::remove_file(&path).unwrap();
             std::os::unix::fs::symlink(target, &path).unwrap();
-            assert!(
-                provisioning_refuses_unfit_package(&profile)
-                    .await
-                    .contains("leads out of the profile")
-            );
+            assert!(provisioning_refuses_unfit_package(&profile).await.contains("leads out of the profile"));
         }
     }
 

@@ -165,10 +165,9 @@ fn uninstalling_with_force_restores_whole_files_and_leaves_edits_of_shared_ones(
         .assert_code(1)
         .assert_stderr_contains(".claude/agents/reviewer.md was edited");
     let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).assert_code(0);
-    for shown in [
-        "`permissions.allow` was changed since and stays",
-        "the appended text was edited since and stays",
-    ] {
+    for shown in
+        ["`permissions.allow` was changed since and stays", "the appended text was edited since and stays"]
+    {
         assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
     }
     assert_eq!(tree(&place)[".claude/agents/reviewer.md"], before[".claude/agents/reviewer.md"]);

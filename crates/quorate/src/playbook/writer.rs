@@ -22,7 +22,7 @@ use super::library::Library;
 use super::versions::VersionedFile;
 use crate::service::disk::{self, display_path};
 use crate::service::environment::Environment;
-use crate::service::error::{Error, error_chain};
+use crate::service::error::{Error, ErrorKind, error_chain};
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{self, PathOverrides};
 use crate::service::{manifests, open_session};
@@ -61,12 +61,12 @@ pub(super) async fn open_library(
     let name = playbook_stream(&scope).replace('/', "-");
     let lock = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await.map_err(|error| {
         let body = Body::new(format!("cannot lock the playbooks: {error}"));
-        Error::configuration(codes::LEDGER_UNAVAILABLE, body)
+        Error::new(ErrorKind::Ledger, codes::LEDGER_UNAVAILABLE, body)
     })?;
     let lock = lock.ok_or_else(|| {
         let seconds = LOCK_TIMEOUT.as_secs();
         let message = format!("another process has been changing these playbooks for {seconds} seconds");
-        Error::configuration(codes::RUN_MOVED, Body::new(message).help("try again later"))
+        Error::new(ErrorKind::Moved, codes::RUN_MOVED, Body::new(message).help("try again later"))
     })?;
     Ok((Library::open(&session.environment, places, folder)?, lock))
 }

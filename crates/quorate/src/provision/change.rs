@@ -269,7 +269,8 @@ impl Planner<'_> {
             };
         }
         let Some(content) = content else { return Ok(Drift::Edited) };
-        let intact = sha256_hex(&content.bytes) == record.text || self.strip(self.setup, record, &content)?.intact;
+        let intact =
+            sha256_hex(&content.bytes) == record.text || self.strip(self.setup, record, &content)?.intact;
         Ok(if intact { Drift::EditedAround } else { Drift::Edited })
     }
 
@@ -284,7 +285,11 @@ impl Planner<'_> {
         let installed = self.setups.installed(setup, record)?;
         let texts = || {
             let backup = backup.as_ref().map(|backup| std::str::from_utf8(&backup.bytes)).transpose();
-            Some((std::str::from_utf8(&found.bytes).ok()?, backup.ok()?, std::str::from_utf8(&installed).ok()?))
+            Some((
+                std::str::from_utf8(&found.bytes).ok()?,
+                backup.ok()?,
+                std::str::from_utf8(&installed).ok()?,
+            ))
         };
         Ok(match (record.strategy, texts()) {
             (Strategy::Overwrite, _) => Stripped { content: backup, notes: Vec::new(), intact: false },
@@ -300,9 +305,8 @@ impl Planner<'_> {
                 }
             }
             (Strategy::MergeJsonDeep, Some((now, before, installed))) => {
-                let parsed = text::parse(now).and_then(|now| {
-                    Ok((now, before.map(text::parse).transpose()?, text::parse(installed)?))
-                });
+                let parsed = text::parse(now)
+                    .and_then(|now| Ok((now, before.map(text::parse).transpose()?, text::parse(installed)?)));
                 match parsed {
                     Ok((now, before, installed)) => {
                         let removal = text::unmerge(&now, before.as_ref(), &installed);
@@ -333,7 +337,8 @@ impl Planner<'_> {
             }
             (Strategy::Append, base) => {
                 let block = utf8(codes::PROFILE_INVALID, &piece.source, &piece.bytes)?;
-                let text = base.as_ref().map_or(Ok(""), |base| utf8(codes::PROFILE_TARGET, dest, &base.bytes))?;
+                let text =
+                    base.as_ref().map_or(Ok(""), |base| utf8(codes::PROFILE_TARGET, dest, &base.bytes))?;
                 match text::addition(text, block) {
                     Some(added) => Some(format!("{text}{added}").into_bytes().into()),
                     None if base.is_none() => Some(Arc::clone(&piece.bytes)),
@@ -345,18 +350,23 @@ impl Planner<'_> {
             }
             (Strategy::MergeJsonDeep, base) => {
                 let profile = json(codes::PROFILE_INVALID, &piece.source, &piece.bytes)?;
-                let target = base.as_ref().map(|base| json(codes::PROFILE_TARGET, dest, &base.bytes)).transpose()?;
+                let target =
+                    base.as_ref().map(|base| json(codes::PROFILE_TARGET, dest, &base.bytes)).transpose()?;
                 Some(match target {
                     Some(target) => {
                         let merged = text::merge(&target, &profile);
-                        merged.map_err(|invalid| not_json(codes::PROFILE_TARGET, dest, "", invalid))?.into_bytes().into()
+                        merged
+                            .map_err(|invalid| not_json(codes::PROFILE_TARGET, dest, "", invalid))?
+                            .into_bytes()
+                            .into()
                     }
                     None => Arc::clone(&piece.bytes),
                 })
             }
             (Strategy::Overwrite | Strategy::Preserve, _) => Some(Arc::clone(&piece.bytes)),
         };
-        let layer = self.setups.others(&self.setup.slug, dest).map(|(_, other)| other.layer).max().unwrap_or(0);
+        let layer =
+            self.setups.others(&self.setup.slug, dest).map(|(_, other)| other.layer).max().unwrap_or(0);
         let record = bytes.as_ref().map(|bytes| Record {
             strategy: piece.strategy,
             source: sha256_hex(&piece.bytes),
@@ -391,9 +401,10 @@ impl Planner<'_> {
     /// Refuses to change a file that a later profile has changed.
     fn refuse_later(&self, dest: &str, record: &Record) -> Result<(), Error> {
         match self.setups.later(&self.setup.slug, dest, record).first() {
-            Some((later, _)) => {
-                Err(refuse_for(&later.slug, format!("`{}` has changed {dest} after this profile", later.slug)))
-            }
+            Some((later, _)) => Err(refuse_for(
+                &later.slug,
+                format!("`{}` has changed {dest} after this profile", later.slug),
+            )),
             None => Ok(()),
         }
     }

@@ -108,11 +108,7 @@ pub(super) fn plan(
 }
 
 /// The changes of the package's files, and of the installed files that it lacks.
-fn plan_files(
-    planner: &Planner<'_>,
-    goal: Goal<'_>,
-    report: &mut Report,
-) -> Result<Vec<FileChange>, Error> {
+fn plan_files(planner: &Planner<'_>, goal: Goal<'_>, report: &mut Report) -> Result<Vec<FileChange>, Error> {
     let (pieces, verb): (&[PackageFile], _) = match goal {
         Goal::Install { package, .. } => (package.files(), "replace"),
         Goal::Uninstall { .. } => (&[], "remove"),
@@ -198,7 +194,8 @@ fn steps(
 
     let mut steps = prepare(target, &begun, changes)?;
     steps.push(begun.save());
-    let folder_of = |dest: &String| dest.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+    let folder_of =
+        |dest: &String| dest.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
     let written: BTreeSet<String> = begun.files.keys().filter(|_| resumed).map(folder_of).collect();
     steps.extend(written.into_iter().map(|folder| Step::Remove(format!("{folder}{TEMP_NAME}"))));
     steps.extend(created.into_iter().map(|folder| Step::MakeFolder(folder, Access::Program)));

@@ -241,16 +241,14 @@ fn parse(path: &str, bytes: &[u8]) -> Result<Setup, Error> {
     let setup: Setup = serde_json::from_slice(bytes)
         .map_err(|error| corrupt(path, &format!("is not a setup ledger: {error}")))?;
     if setup.v != VERSION {
-        return Err(corrupt(
-            path,
-            &format!("has format version {}; this program reads {VERSION}", setup.v),
-        ));
+        return Err(corrupt(path, &format!("has format version {}; this program reads {VERSION}", setup.v)));
     }
     if setup.path() != path {
         return Err(corrupt(path, &format!("belongs to another profile, `{}`", setup.slug)));
     }
     let is_path = |dest: &String| Destination::parse(dest).is_ok_and(|read| read.as_str() == *dest);
-    if let Some(bad) = setup.files.keys().chain(&setup.folders).find(|path| !is_path(path) && *path != PROGRAM_DIR)
+    if let Some(bad) =
+        setup.files.keys().chain(&setup.folders).find(|path| !is_path(path) && *path != PROGRAM_DIR)
     {
         return Err(corrupt(path, &format!("names `{bad}`, which no profile can install")));
     }

@@ -165,13 +165,11 @@ impl Target {
                 }
                 made => made,
             },
-            Step::Write(_, bytes, access) => {
-                write_temp(&dir, bytes, *access).and_then(|()| dir.rename(TEMP_NAME, &dir, name)).inspect_err(
-                    |_| {
-                        let _ = dir.remove_file(TEMP_NAME);
-                    },
-                )
-            }
+            Step::Write(_, bytes, access) => write_temp(&dir, bytes, *access)
+                .and_then(|()| dir.rename(TEMP_NAME, &dir, name))
+                .inspect_err(|_| {
+                    let _ = dir.remove_file(TEMP_NAME);
+                }),
             Step::Remove(_) => dir.remove_file(name).or_else(absent_or),
             Step::RemoveFolder(_) => dir.remove_dir(name).or_else(|error| match error.kind() {
                 IoKind::DirectoryNotEmpty | IoKind::NotADirectory => Ok(()),

@@ -273,7 +273,11 @@ fn an_edit_after_a_crash_is_drift() {
     let (dir, files) = place();
     done(put(&files, &first(), &REAL));
     let (_, steps) = install::plan(&files, ".", install_goal(&second()), &REAL).unwrap();
-    let begun = steps.iter().position(|step| matches!(step, Step::Write(path, ..) if path.ends_with(".json"))).expect("a setup") + 1;
+    let begun = steps
+        .iter()
+        .position(|step| matches!(step, Step::Write(path, ..) if path.ends_with(".json")))
+        .expect("a setup")
+        + 1;
     crash(&dir, &files, install_goal(&second()), begun);
     std::fs::write(dir.path().join("README.md"), "# Edited\n").unwrap();
     let standing = status::status(&files, ".", None).unwrap();

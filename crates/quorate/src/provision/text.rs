@@ -80,7 +80,9 @@ enum Merge {
 fn merge_node(into: &CstNode, from: &CstNode) -> Merge {
     if let (Some(into), Some(from)) = (into.as_object(), from.as_object()) {
         let present = properties(&into);
-        for (key, property) in from.properties().iter().filter_map(|property| Some((property.decoded_name()?, property))) {
+        for (key, property) in
+            from.properties().iter().filter_map(|property| Some((property.decoded_name()?, property)))
+        {
             let Some(value) = property.value() else { continue };
             match present.get(&key) {
                 None => drop(into.append(&key, input(&value))),
@@ -181,7 +183,10 @@ fn undo(now: &CstNode, before: Option<&Value>, after: &Value, path: &str, left: 
                 }
             }
             if !sought.is_empty() {
-                left.push(format!("`{}` lacks an item that was added; if it was edited, it stays", shown(path)));
+                left.push(format!(
+                    "`{}` lacks an item that was added; if it was edited, it stays",
+                    shown(path)
+                ));
             }
             let emptied = before.is_none() && array.elements().is_empty();
             if emptied { Undo::Remove } else { Undo::Done }
@@ -231,9 +236,9 @@ fn value_input(value: &Value) -> CstInputValue {
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
         Value::Array(items) => CstInputValue::Array(items.iter().map(value_input).collect()),
-        Value::Object(members) => {
-            CstInputValue::Object(members.iter().map(|(key, value)| (key.clone(), value_input(value))).collect())
-        }
+        Value::Object(members) => CstInputValue::Object(
+            members.iter().map(|(key, value)| (key.clone(), value_input(value))).collect(),
+        ),
     }
 }
 
@@ -256,7 +261,8 @@ pub(super) fn remove_addition(text: &str, added: &str) -> Option<String> {
     let at = find_lines(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
     // Keeps the separating line break where two lines would be joined.
-    let joined = added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
+    let joined =
+        added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
     Some(format!("{before}{}{after}", if joined { "\n" } else { "" }))
 }
 
@@ -265,7 +271,8 @@ fn find_lines(text: &str, block: &str) -> Option<usize> {
     text.rmatch_indices(block).map(|(at, _)| at).find(|at| {
         let rest = &text[at + block.len()..];
         let begins = *at == 0 || block.starts_with('\n') || text[..*at].ends_with('\n');
-        let ends = rest.is_empty() || block.ends_with('\n') || rest.starts_with('\n') || rest.starts_with("\r\n");
+        let ends =
+            rest.is_empty() || block.ends_with('\n') || rest.starts_with('\n') || rest.starts_with("\r\n");
         begins && ends
     })
 }
@@ -286,46 +293,37 @@ mod tests {
         unmerge(&json(current), base.map(json).as_ref(), &json(installed))
     }
 
-    /// `(target, profile, result)`. The corpus of merges: what each way of writing JSON becomes.
-    const MERGES: &[(&str, &str, &str)] = &[
-        (
-            "{\n    \"b\": 1,\n    \"a\": {\"x\": [1, 2]}\n}\n",
-            "{\"a\": {\"x\": [2, 3, 3]}, \"c\": {\"e\": 1, \"d\": [1]}, \"b\": 1.0}",
-            "{\n    \"b\": 1.0,\n    \"a\": {\"x\": [1, 2, 3]},\n    \"c\": {\n        \"e\": 1,\n        \"d\": [1]\n    }\n}\n",
-        ),
-        ("{}", "{\"a\": 1}", "{\n  \"a\": 1\n}"),
-        ("", "{\"a\": 1}", "{\n  \"a\": 1\n}\n"),
-        ("{\"a\": 1}", "{\"b\": 2}", "{\n  \"a\": 1,\n  \"b\": 2\n}"),
-        ("{\r\n\t\"a\": []\r\n}\r\n", "{\"a\": [1]}", "{\r\n\t\"a\": [1]\r\n}\r\n"),
-        (
-            "{\n  // mine\n  \"a\": 1, // one\n}\n",
-            "{\"b\": 2}",
-            "{\n  // mine\n  \"a\": 1, // one\n  \"b\": 2,\n}\n",
-        ),
-        ("{\"a\": []}", "{\"a\": [{\"b\": 1}]}", "{\"a\": [\n    {\n      \"b\": 1\n    }\n  ]}"),
-        ("{\"a\": {\"b\": 1}, \"c\": null}", "{\"a\": [1], \"c\": true}", "{\"a\": [1], \"c\": true}"),
-        ("[1]", "[\"1\"]", "[1, \"1\"]"),
-        ("[1]", "{\"a\": 1}", "{\n  \"a\": 1\n}"),
-        ("{\"\\u0061\": 1}", "{\"a\": 1}", "{\"\\u0061\": 1}"),
-        ("{\"n\": 0}", "{\"n\": 12345678901234567890123}", "{\"n\": 12345678901234567890123}"),
-    ];
+    /// What each way of writing JSON becomes.
+    const MERGES: &str = include_str!("merges.json");
 
     #[test]
     fn merging_edits_only_what_the_profile_changes() {
-        for (target, profile, expected) in MERGES {
+        let cases: Vec<HashMap<String, String>> = serde_json::from_str(MERGES).expect("cases");
+        assert!(cases.len() >= 12);
+        for case in cases {
+            let (name, target, profile) = (&case["case"], &*case["target"], &*case["profile"]);
             let done = merged(target, profile);
-            assert_eq!(done, *expected, "{target} + {profile}");
-            assert_eq!(merged(&done, profile), done, "a second time changes nothing");
+            assert_eq!(done, case["merged"], "{name}");
+            assert_eq!(merged(&done, profile), done, "{name}: a second time changes nothing");
             let taken = removed(&done, Some(target), &done);
             let value = |text: &str| json(text).to_serde_value();
-            assert_eq!(taken.text.as_deref().and_then(value), value(target), "{target} + {profile}");
-            assert_eq!(taken.left, Vec::<String>::new());
+            assert_eq!(taken.text.as_deref().and_then(value), value(target), "{name}");
+            assert_eq!(taken.left, Vec::<String>::new(), "{name}");
         }
     }
 
     #[test]
     fn what_is_not_json_is_refused() {
-        let texts = ["{", "{a: 1}", "{'a': 1}", "{\"a\": 1 \"b\": 2}", "{\"a\": 0x1}", "{} {}", "[1,,2]", "\u{feff}{}"];
+        let texts = [
+            "{",
+            "{a: 1}",
+            "{'a': 1}",
+            "{\"a\": 1 \"b\": 2}",
+            "{\"a\": 0x1}",
+            "{} {}",
+            "[1,,2]",
+            "\u{feff}{}",
+        ];
         for text in texts {
             assert!(parse(text).expect_err(text).message.starts_with("is not JSON: "), "{text}");
         }
@@ -338,10 +336,12 @@ mod tests {
         let base = "{\n  \"env\": {\"A\": \"1\"},\n  \"allow\": [\"x\"],\n  \"mode\": \"ask\"\n}\n";
         let profile = "{\"env\": {\"B\": \"2\"}, \"allow\": [\"y\", \"z\"], \"mode\": \"auto\", \"hooks\": {\"p\": {\"q\": 1}}}";
         let installed = merged(base, profile);
-        let edited =
-            installed.replace("\"z\"]", "\"z\", \"mine\"]").replace("\"A\": \"1\"", "\"A\": \"9\", \"M\": \"m\"");
+        let edited = installed
+            .replace("\"z\"]", "\"z\", \"mine\"]")
+            .replace("\"A\": \"1\"", "\"A\": \"9\", \"M\": \"m\"");
         let taken = removed(&edited, Some(base), &installed);
-        let expected = serde_json::json!({"env": {"A": "9", "M": "m"}, "allow": ["x", "mine"], "mode": "ask"});
+        let expected =
+            serde_json::json!({"env": {"A": "9", "M": "m"}, "allow": ["x", "mine"], "mode": "ask"});
         assert_eq!(taken.text.and_then(|text| json(&text).to_serde_value()), Some(expected));
         assert_eq!(taken.left, Vec::<String>::new());
     }

@@ -9,7 +9,8 @@ pub(crate) use crate::error::{Error, ErrorKind};
 impl From<ledger::LedgerError> for Error {
     fn from(error: ledger::LedgerError) -> Self {
         match error {
-            ledger::LedgerError::Conflict { run } => Error::configuration(
+            ledger::LedgerError::Conflict { run } => Error::new(
+                ErrorKind::Moved,
                 codes::RUN_MOVED,
                 Body::new(format!("run {run} does not end where this process left it")).help(format!(
                     "another process has appended to it, or the ledger's server stopped before it had synced the last \
@@ -17,7 +18,7 @@ impl From<ledger::LedgerError> for Error {
                 )),
             ),
             ledger::LedgerError::Corrupt { .. } => {
-                Error::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
+                Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
             }
             ledger::LedgerError::NoSigningKey { .. } => Error::configuration(
                 codes::SIGNING_KEY_MISSING,
@@ -33,7 +34,7 @@ impl From<ledger::LedgerError> for Error {
                     true => "repeat the command once the ledger answers: it reads first what was written"
                         .to_owned(),
                 };
-                Error::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
+                Error::new(ErrorKind::Ledger, codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
             ledger::LedgerError::InvalidRecord { .. } => {
                 let help =
@@ -52,11 +53,12 @@ impl From<ledger::LedgerError> for Error {
                     ),
                     None => format!("find out what changed it, and {backup}: a table is missing or was replaced"),
                 };
-                Error::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
+                Error::new(ErrorKind::Altered, codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
             ledger::LedgerError::Unavailable { .. } => {
                 let help = "acknowledged records are kept; once the ledger answers, `quorate runs` lists the runs, and `quorate resume RUN` continues one";
-                Error::configuration(
+                Error::new(
+                    ErrorKind::Ledger,
                     codes::LEDGER_UNAVAILABLE,
                     Body::new(error_chain(&error)).help(help),
                 )
@@ -77,7 +79,7 @@ impl From<history::HistoryError> for Error {
                 Error::configuration(codes::BODY_EVICTED, body)
             }
             history::HistoryError::Unreadable { .. } => {
-                Error::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+                Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
             }
         }
     }
@@ -121,7 +123,7 @@ mod tests {
         let no_executor = driver::DriverError::NoExecutor { run: "r7k2".into(), member: "skeptic".into() };
         for error in [stalled, no_executor] {
             let stopped = Error::from(error);
-            assert_eq!(stopped.class.code(), 70);
+            assert_eq!(stopped.exit_code(), 70);
             assert_eq!(stopped.report.refusals[0].code, codes::BUG);
         }
     }

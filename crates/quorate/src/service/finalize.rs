@@ -315,7 +315,7 @@ async fn undecided_error(session: &LedgerSession, run: &Name, history: &History)
         _ => format!("wait until it ends; `quorate show {run}` shows its verdict"),
     };
     let body = Body::new(format!("run {run} has no verdict: {}", state.sentence()));
-    Ok(Error::configuration(codes::RUN_OPEN, body.help(help)))
+    Ok(Error::new(ErrorKind::Conflict, codes::RUN_OPEN, body.help(help)))
 }
 
 fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), Error> {

@@ -322,12 +322,8 @@ fn find_without_command(all: &WorkspaceKeys) -> Result<SigningKey, Error> {
 fn untrusted(all: &WorkspaceKeys, need: TrustRequest) -> Result<Option<String>, Error> {
     match trust::admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
-        Err(error) => {
-            match error.report.refusals.iter().all(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED) {
-                true => Ok(Some(error.first_message())),
-                false => Err(error),
-            }
-        }
+        Err(error) if error.kind() == ErrorKind::Untrusted => Ok(Some(error.first_message())),
+        Err(error) => Err(error),
     }
 }
 
@@ -543,7 +539,9 @@ pub(crate) async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) ->
     let sealed = sealed?.ok_or_else(unsealed)?;
     match Verifier::new(&sealed.origin, public) {
         Ok(verifier) => Ok(verifier.to_string()),
-        Err(error) => Err(Error::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))),
+        Err(error) => {
+            Err(Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, Body::new(error_chain(&error))))
+        }
     }
 }
 

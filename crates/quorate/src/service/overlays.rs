@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::compose::Projection;
-use super::error::Error;
+use super::error::{Error, ErrorKind};
 use super::session::LedgerSession;
 use super::{manifests, run_opened};
 use crate::playbook::change::MAX_ATTEMPTS;
@@ -49,7 +49,7 @@ async fn catch_up<'f>(
     let take = |standing: &mut OverlaySet, record: &Record| {
         let unreadable = |_| {
             let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
-            Error::configuration(codes::LEDGER_CORRUPT, body)
+            Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, body)
         };
         if let Some(overlay) = record.read::<Overlay>().map_err(unreadable)? {
             standing.add(overlay);

@@ -75,7 +75,7 @@ pub(crate) async fn resume(
     if let Some(verdict) = decided.and_then(|outcome| outcome.verdict) {
         let body = Body::new(format!("run {run} already has the verdict {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
-        return Err(Error::configuration(codes::RUN_DECIDED, body));
+        return Err(Error::new(ErrorKind::Conflict, codes::RUN_DECIDED, body));
     }
     history.ensure_not_erased()?;
     if history.opened.queued.is_some() {

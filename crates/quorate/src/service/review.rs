@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use super::artifact::Artifact;
 use super::environment::Environment;
-use super::error::Error;
+use super::error::{Error, ErrorKind};
 use super::estimate::{self, Estimate};
 use super::executor::{
     self, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
@@ -141,7 +141,7 @@ pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<O
         TEXT_WAIT.as_secs() / 60
     ));
     let help = "find its run with `quorate runs`, end the process, and repeat this command";
-    Err(Error::configuration(codes::RUN_MOVED, body.help(help)))
+    Err(Error::new(ErrorKind::Moved, codes::RUN_MOVED, body.help(help)))
 }
 
 /// Opens the session for an artifact.

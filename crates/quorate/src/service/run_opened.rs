@@ -59,7 +59,11 @@ pub(crate) fn assembly_setup(history: &History) -> Option<assembly::Setup> {
 /// If its first record has none.
 pub(crate) fn seed(history: &History) -> Result<[u8; 32], Error> {
     entropy::unhex(&history.opened.seed).ok_or_else(|| {
-        Error::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {} has no seed", history.run)))
+        Error::new(
+            ErrorKind::Altered,
+            codes::LEDGER_CORRUPT,
+            Body::new(format!("run {} has no seed", history.run)),
+        )
     })
 }
 

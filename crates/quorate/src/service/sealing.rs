@@ -16,7 +16,7 @@ use quorate_ledger::store::{CheckpointRecord, Succession};
 
 use super::disk::display_path;
 use super::environment::Environment;
-use super::error::{Error, error_chain};
+use super::error::{Error, ErrorKind, error_chain};
 use super::witness::{SubmitContext, Witness};
 
 /// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
@@ -106,7 +106,7 @@ impl Sealer<'_> {
         if let Some(why) = rollback_reason(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
                         begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger";
-            return Err(Error::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
+            return Err(Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
         if let Some(origin) = origin
             && found.copies.is_empty()
@@ -305,7 +305,7 @@ pub(crate) async fn close(store: Store) {
 
 /// Whether the ledger does not extend its checkpoints, or differs from its records.
 fn is_refused(error: &Error) -> bool {
-    error.report.refusals.iter().any(|refusal| refusal.code == codes::LEDGER_CORRUPT)
+    error.kind() == ErrorKind::Altered
 }
 
 /// The time limits of an interrupted command for sealing and for closing.

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 
 use super::disk::{absolute, canonical_or_new, display_ledger, display_path, is_inside, shell_quoted};
 use super::environment::Environment;
-use super::error::{Error, error_chain};
+use super::error::{Error, ErrorKind, error_chain};
 use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
 use super::keys::WorkspaceKeys;
 use super::sealing::{self, Sealer};
@@ -184,7 +184,7 @@ impl LedgerSession {
                     .help("the process renews its lease while it runs; if it crashed, resume the run after that time")
             }
         };
-        Err(Error::configuration(codes::RUN_MOVED, body))
+        Err(Error::new(ErrorKind::Moved, codes::RUN_MOVED, body))
     }
 
     /// The run that an id, a unique prefix of one, or [`LATEST`] names.
@@ -200,11 +200,7 @@ impl LedgerSession {
             PrefixMatch::Several(some) => {
                 let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
                 let body = Body::new(format!("`{prefix}` is a prefix of several runs: {some}, …"));
-                Err(Error::new(
-                    super::error::ErrorKind::NotFound,
-                    codes::RUN_AMBIGUOUS,
-                    body.help("give more characters"),
-                ))
+                Err(Error::new(ErrorKind::NotFound, codes::RUN_AMBIGUOUS, body.help("give more characters")))
             }
             PrefixMatch::None => {
                 if let Some(run) = self.store.find_unlisted(prefix).await? {
@@ -228,7 +224,7 @@ impl LedgerSession {
     #[crate::boxed]
     pub async fn find_run(&self, named: &str) -> Result<RunRow, Error> {
         let missing = match self.find_by_prefix(named).await {
-            Err(error) if error.kind() == super::error::ErrorKind::NotFound => error,
+            Err(error) if error.kind() == ErrorKind::NotFound => error,
             found => return found,
         };
         let path = absolute(&self.environment.directory, Path::new(named));
@@ -255,7 +251,7 @@ impl LedgerSession {
         if self.store.is_imported(&run).await? {
             let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
             let help = "add to it in the ledger that recorded it; `quorate show RUN` and `quorate replay RUN` work here";
-            return Err(Error::configuration(codes::RUN_IMPORTED, body.help(help)));
+            return Err(Error::new(ErrorKind::Conflict, codes::RUN_IMPORTED, body.help(help)));
         }
         Ok(run)
     }
@@ -398,7 +394,7 @@ pub(crate) fn altered_error(run: &Name, finding: &RunFinding) -> Error {
         Some(what) => {
             let body = Body::new(format!("run {run} is {word}: {what}"));
             let help = "run `quorate ledger verify` to list all differences; restore the ledger from a copy";
-            Error::configuration(codes::RUN_ALTERED, body.help(help))
+            Error::new(ErrorKind::Altered, codes::RUN_ALTERED, body.help(help))
         }
         None => {
             let body = Body::new(format!("the outcome of run {run} is {word}"));

@@ -84,7 +84,7 @@ fn ask_person(
     if matches!(answer, Ok(ConsentAnswer::Always | ConsentAnswer::Once)) && file_hashes(needs) != *files {
         let body = Body::new("a file changed while its trust was being decided");
         let help = "nothing was done; run the command again and review its plan";
-        return Err(Error::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
+        return Err(Error::new(ErrorKind::Untrusted, codes::WORKSPACE_UNTRUSTED, body.help(help)));
     }
     match (answer, store) {
         (Ok(ConsentAnswer::Always), Some(store)) => {
@@ -153,7 +153,7 @@ fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> Error {
         );
         report.refuse(codes::WORKSPACE_UNTRUSTED, body.help(help));
     }
-    Error::from_report(ErrorKind::Configuration, report)
+    Error::from_report(ErrorKind::Untrusted, report)
 }
 
 impl Inventory {

@@ -365,7 +365,7 @@ fn ledger(
             let scheme = url.split("://").next().unwrap_or_default();
             let body = Body::new(format!("unsupported ledger address `{scheme}://`"));
             let help = "write a file, or a Postgres database: `postgres://user@host/database`";
-            Err(Error::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
+            Err(Error::new(ErrorKind::Ledger, codes::LEDGER_UNAVAILABLE, body.help(help)))
         }
         _ => Ok(StoreAddress::File(absolute(base, &named))),
     }
@@ -523,7 +523,7 @@ fn ensure_inside(links: &Resolver, root: &Path, path: &Path, what: &str) -> Resu
         target.display()
     ));
     let help = "remove the link, or choose the place yourself: `--ledger PATH`";
-    Err(Error::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
+    Err(Error::new(ErrorKind::Untrusted, codes::WORKSPACE_UNTRUSTED, body.help(help)))
 }
 
 /// The entries of a ledger's directory that must not lead elsewhere.

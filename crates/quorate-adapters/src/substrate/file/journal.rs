@@ -6,7 +6,7 @@
 //! another way than by growing, it is scanned again from its beginning.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Take, Write as _};
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::bundle::{Bundle, BundleKind};
 use super::{TaskBody, metrics, verified_body};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::service::artifact::Artifact;
 use crate::service::finalize::finalize;
 use crate::service::ledger::gc;
@@ -322,7 +322,7 @@ async fn execute(session: &LedgerSession, bundles: &Bundles, task: ClaimedTask) 
         }
         Ok(outcome) if !is_last => temporary_failure(&task, why_incomplete(outcome.as_ref())),
         Ok(_) => GiveBack::Dead { why: format!("{MAX_ATTEMPTS} workers stopped while they executed it") },
-        Err(error) if has_code(&error, codes::RUN_MOVED) => return Ok(TaskEnd::Lost),
+        Err(error) if error.kind() == ErrorKind::Moved => return Ok(TaskEnd::Lost),
         Err(error) if error.is_ledger_unavailable() => temporary_failure(&task, error_text(&error)),
         Err(error) => GiveBack::Dead { why: error_text(&error) },
     };
@@ -343,10 +343,6 @@ fn temporary_failure(task: &ClaimedTask, why: String) -> GiveBack {
 fn why_incomplete(outcome: Option<&Outcome>) -> String {
     let because = outcome.and_then(|outcome| outcome.because.clone().or_else(|| outcome.reasoning.clone()));
     because.unwrap_or_else(|| "its run ended without an outcome".to_owned())
-}
-
-fn has_code(error: &Error, code: quorate_diagnostics::RefusalCode) -> bool {
-    error.report.refusals.iter().any(|refusal| refusal.code == code)
 }
 
 /// The text of an error that the queue stores with the task.

@@ -339,7 +339,11 @@ fn ensure_idle(keys: &WorkspaceKeys) -> Result<(), Error> {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
         if let Ok(None) = RunLock::try_acquire(&keys.ledger_dir, name) {
             let body = Body::new(format!("another process works on {name} and may be signing with this key"));
-            return Err(Error::configuration(codes::RUN_MOVED, body.help("rotate when it has ended")));
+            return Err(Error::new(
+                ErrorKind::Moved,
+                codes::RUN_MOVED,
+                body.help("rotate when it has ended"),
+            ));
         }
     }
     Ok(())

@@ -162,7 +162,7 @@ pub(super) async fn ensure_sealable(
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), Error> {
     let help = "restore the ledger before making a checkpoint; `quorate ledger verify` shows what differs";
-    ensure_report(session, own_options(session), concerns, ErrorKind::Configuration, help).await.map(drop)
+    ensure_report(session, own_options(session), concerns, ErrorKind::Altered, help).await.map(drop)
 }
 
 /// As [`ensure_sealable`], for accepting keys: a key of `candidates` that no earlier key vouches for is not a
@@ -179,7 +179,7 @@ pub(super) async fn ensure_acceptable(
                 you have it from its owner; `quorate ledger verify` shows what differs";
     // This machine's key need not have signed the last checkpoint.
     let options = VerifyOptions { candidate_keys: candidates, ..VerifyOptions::default() };
-    let report = ensure_report(session, options, concerns, ErrorKind::Configuration, help).await?;
+    let report = ensure_report(session, options, concerns, ErrorKind::Altered, help).await?;
     Ok(report.key_changes)
 }
 
