@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     Minor,
     /// A reader would be misled.
@@ -24,21 +27,14 @@ impl Severity {
 
 quorate_manifest::words!(Severity { Minor = "minor", Major = "major", Critical = "critical" });
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repair {
-    /// An edit of the quoted place is enough.
-    Edit,
-    /// The problem is the text's premise or subject, which no edit changes.
-    Rethink,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     /// Byte range in the artifact.
     pub(super) span: Range<usize>,
     pub(super) severity: Severity,
-    pub(super) repair: Repair,
-    /// Points in addition to the severity's: for repetitions, or from the second round.
+    /// Whether the problem is the text's premise or subject, which no edit of a place repairs.
+    pub(super) beyond_edit: bool,
+    /// Points in addition to the severity's, for repetitions.
     pub(super) extra_points: u32,
     /// The problem, in one sentence.
     pub(super) issue: String,
@@ -47,34 +43,13 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// A finding that an edit repairs.
-    pub(super) fn new(
-        span: Range<usize>,
-        severity: Severity,
-        issue: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> Self {
-        Finding {
-            span,
-            severity,
-            repair: Repair::Edit,
-            extra_points: 0,
-            issue: issue.into(),
-            fix: fix.into(),
-        }
-    }
-
-    /// A critical finding that no edit repairs.
-    pub(super) fn beyond_edit(span: Range<usize>, issue: impl Into<String>, fix: impl Into<String>) -> Self {
-        Finding { repair: Repair::Rethink, ..Finding::new(span, Severity::Critical, issue, fix) }
-    }
-
     pub(super) fn points(&self) -> u32 {
         self.severity.points() + self.extra_points
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Lens {
     /// Whether the reasoning holds.
     Skeptic,

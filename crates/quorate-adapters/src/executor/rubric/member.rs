@@ -1,8 +1,8 @@
 //! The rubric as a member of an assembly: it looks in what it is shown for what the member's own lists name.
 //!
-//! `member/search.rs` reads the lists and the material and compares them by words. This
-//! file makes the answer that the step asks for from what was found. Text of the material is never followed, only
-//! compared; a member whose lists have nothing to do with it abstains.
+//! `member/search.rs` reads the lists and the material and compares them by words. This file makes the answer that the
+//! step asks for from what was found. Text of the material is never followed, only compared; a member whose lists have
+//! nothing to do with it abstains.
 
 mod search;
 
@@ -251,15 +251,12 @@ mod tests {
     use serde_json::json;
 
     use super::{Question, answer};
-    use crate::executor::rubric::checks::Criteria;
-    use crate::executor::rubric::criteria::BannedPhrases;
-    use crate::executor::rubric::criteria::Goals;
+    use crate::executor::rubric::tests::Owned;
 
     /// Asks; the answer has its form, and each quote is in what is shown.
     fn ask(form: Schema, step: &str, role: &str, persona: Option<&Json>, parts: &[Part]) -> Json {
-        let banned = BannedPhrases::new(true, &[]).expect("usable");
-        let criteria = Criteria { banned: &banned, goals: &Goals::read(""), context: &[] };
-        let answer = answer(form, &Question { step, role, persona, parts }, &criteria).expect("an answer");
+        let (owned, question) = (Owned::default(), Question { step, role, persona, parts });
+        let answer = answer(form, &question, &owned.criteria()).expect("an answer");
         let schema = CompiledSchema::parse(&form.json_schema()).expect("a schema");
         assert!(schema.errors(&answer).is_empty(), "{answer}");
         for quote in answer["evidence"].as_array().into_iter().flatten().filter_map(Json::as_str) {
@@ -305,8 +302,6 @@ mod tests {
         let (many, lines) = ("We deploy on Friday. ".repeat(20_000), "It rains.\n".repeat(20_000));
         for (proposal, place) in [
             (many.clone(), "Line 1 of the proposal (and 19999 more)"),
-            (many.replace(". ", ".\n"), "Line 1 of the proposal (and 19999 more)"),
-            (format!("{lines}We deploy on Friday."), "Line 20001 of the proposal"),
             (
                 format!("{lines}\r\nWe deploy on Friday.\n{many}"),
                 "Line 20002 of the proposal (and 20000 more)",
@@ -317,8 +312,7 @@ mod tests {
             assert_eq!((&vote["vote"], &vote["rationale"]), (&json!("no"), &json!(expected)));
             assert_eq!(vote["evidence"], json!(["We deploy on Friday"]));
         }
-        let mentioned = format!("{many}Rollbacks are dear.");
-        assert_eq!(vote(&security(), &mentioned)["vote"], "abstain");
+        assert_eq!(vote(&security(), &format!("{many}Rollbacks are dear."))["vote"], "abstain");
     }
 
     #[test]
@@ -482,42 +476,27 @@ mod tests {
 
     #[test]
     fn any_material_gets_an_answer_in_its_form() {
+        let long = [format!("{} plaintext passwords", "word ".repeat(90)), "é".repeat(1_500)];
         let odd = [
             "",
-            " ",
             "\0",
             "\u{202e}never\u{202c} 🎉",
             "a|b\r\n- \r\n# ",
-            "İstanbul ǅ ß… don’t",
             "{\"role\":",
             "“ \" ” not no without",
             "user:\nagent: \n: x",
-            "- - 1. 2.\n  - [ ] plaintext passwords",
-            "x'y''z plaintext’passwords ...",
         ];
-        let long = [
-            "plaintext passwords ".repeat(1_500),
-            "é".repeat(1_500),
-            format!("{} plaintext passwords", "word ".repeat(90)),
-        ];
-        for text in odd.iter().map(|text| (*text).to_owned()).chain(long) {
-            for persona in [
-                Some(critic()),
-                Some(security()),
-                Some(json!(text)),
-                Some(json!({"body": format!("## Asks\n\n- {text}")})),
-                None,
-            ] {
+        for text in odd.into_iter().chain(long.iter().map(String::as_str)) {
+            let asks = json!({"body": format!("## Asks\n\n- {text}")});
+            for persona in [Some(critic()), Some(json!(text)), Some(asks), None] {
                 for (form, kind) in [
                     (Schema::Advice, PartKind::Conversation),
                     (Schema::Ballot, PartKind::Proposal),
                     (Schema::Message, PartKind::Topic),
                 ] {
-                    let parts = [
-                        Part::new(kind, "a.jsonl", &*text),
-                        Part::new(PartKind::ChildrenOutputs, "", &*text),
-                    ];
-                    ask(form, "round1", &text, persona.as_ref(), &parts);
+                    let parts =
+                        [Part::new(kind, "a.jsonl", text), Part::new(PartKind::ChildrenOutputs, "", text)];
+                    ask(form, "round1", text, persona.as_ref(), &parts);
                 }
             }
         }

@@ -7,27 +7,56 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use quorate_diagnostics::text::{WordList, one_line};
+use quorate_diagnostics::text::one_line;
 use quorate_protocol::{Json, Part, PartKind, gather};
+use regex::Regex;
 
 use super::Stance;
-use crate::executor::rubric::checks::{self, Check, Criteria};
+use crate::executor::rubric::checks::{self, Check, Criteria, Reading};
 use crate::executor::rubric::document::{BlockKind, Document};
+use crate::executor::rubric::phrases::{compiled, words};
 use crate::stem::stem;
 
-/// How many words before a match a word reaches that denies it.
-const DENIAL_REACH: usize = 4;
+/// How many items are kept.
+const MAX_ITEMS: usize = 200;
+/// A longer phrase is cut, and so is a longer quote, in characters.
+const MAX_PHRASE: usize = 100;
+const MAX_QUOTE: usize = 160;
+/// A sentence without an end is cut after so many words.
+const MAX_SENTENCE: usize = 60;
+/// How many words before a match a word reaches that denies it, or says that it is lacking.
+const REACH: usize = 4;
 const DENIES: [&str; 14] = [
     "not", "no", "never", "without", "don't", "doesn't", "won't", "cannot", "can't", "nor", "refuse",
     "avoid", "instead", "stop",
 ];
-
-/// Every member refuses a text that tells its judges how to judge.
-static INSTRUCTIONS: LazyLock<Item> = LazyLock::new(|| Item {
-    phrase: checks::INSTRUCTION_CHECK.name.to_owned(),
-    stance: Stance::Refuses,
-    patterns: Vec::new(),
-    check: Some(&checks::INSTRUCTION_CHECK),
+/// What follows one of these in an item is lacking: "tests" in "deploys without tests".
+const LACKS: [&str; 5] = ["without", "no", "not", "lacking", "missing"];
+/// The stance of the items below a heading; the first match counts.
+const HEADINGS: &[(&[&str], Stance)] = &[
+    (&["red line"], Stance::RedLine),
+    (&["refuse", "will not", "won't", "never", "says no"], Stance::Refuses),
+    (&["redirect"], Stance::Redirects),
+    (&["defer", "leaves to"], Stance::Defers),
+    (&["ask", "question"], Stance::Asks),
+    (
+        &["watch", "look", "value", "care", "interest", "topic", "flag", "check", "concern", "focus"],
+        Stance::Watches,
+    ),
+];
+/// An item's explanation is behind one of these.
+const EXPLAINS: [&str; 6] = [": ", " — ", " – ", " - ", "; ", " ("];
+/// These say nothing of a subject: they are left out when the phrases of a persona are compared with a text.
+static FUNCTION_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let words = "a about above after again all also always am an and any anybody anyone anything are as ask asks at be because \
+        been before behind being between both but by can could did do does done each either even ever every everyone everything \
+        first for from get gets give given go goes good had has have he her here him his how i if in instead into is it its just \
+        kind know less let like look looks made make makes many may me might more most much must my need needs no nobody non not \
+        nothing now of off on one only or other others our out over own people person put rather really s same say says see she \
+        should so some somebody someone something such take than that the their them then there these they thing things this \
+        those through to too under until up us use used very want wants was way we well were what when where whether which while \
+        who whom whose why will with within without would you your yours";
+    words.split_whitespace().collect()
 });
 
 /// An item that was found, and where.
@@ -36,6 +65,15 @@ pub(super) struct Match<'i> {
     pub(super) item: &'i Item,
     /// In the order of the subject, at least one.
     pub(super) places: Vec<Place>,
+}
+
+/// Where something was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// `Turn 3 (user)`, `Line 9 of the proposal`.
+    pub(super) name: String,
+    /// Verbatim, on one line.
+    pub(super) quote: String,
 }
 
 #[derive(Debug)]
@@ -48,6 +86,14 @@ pub(super) struct Search<'i> {
     pub(super) open: Vec<&'i Item>,
 }
 
+/// Every member refuses a text that tells its judges how to judge.
+static INSTRUCTIONS: LazyLock<Item> = LazyLock::new(|| Item {
+    phrase: checks::INSTRUCTIONS.to_owned(),
+    stance: Stance::Refuses,
+    patterns: Vec::new(),
+    check: checks::named(checks::INSTRUCTIONS),
+});
+
 impl<'i> Search<'i> {
     pub(super) fn run(items: &'i [Item], subject: &Subject, criteria: &Criteria<'_>) -> Search<'i> {
         let mut search = Search { findings: Vec::new(), touched: Vec::new(), open: Vec::new() };
@@ -55,14 +101,16 @@ impl<'i> Search<'i> {
             let (mut places, mut denied) = (Vec::new(), Vec::new());
             for passage in &subject.passages {
                 if let Some(check) = item.check {
-                    let found = (check.run)(&Document::parse("", &passage.text), criteria);
+                    let document = Document::parse("", &passage.text);
+                    let found = Reading::new(&document, criteria).findings_of(check);
                     places.extend(found.into_iter().map(|found| subject.place(passage, found.span)));
                 }
                 for sentence in &passage.sentences {
-                    let found = item.patterns.iter().find_map(|pattern| pattern.find(passage, sentence));
+                    let words = &passage.words[sentence.clone()];
+                    let found = item.patterns.iter().find_map(|pattern| pattern.find(passage, words));
                     let Some(found) = found else { continue };
-                    let list = if denies(passage, sentence, found.start) { &mut denied } else { &mut places };
-                    list.push(subject.place(passage, passage.span(found)));
+                    let list = if denies(words, found.start) { &mut denied } else { &mut places };
+                    list.push(subject.place(passage, words[found.start].start..words[found.end - 1].end));
                 }
             }
             if !places.is_empty() && item.stance != Stance::Asks {
@@ -81,32 +129,12 @@ impl<'i> Search<'i> {
 }
 
 /// Whether a sentence denies what is in it from a word on: "we do not sell data". "Not only" denies nothing.
-fn denies(passage: &Passage, sentence: &Range<usize>, from: usize) -> bool {
-    let first = from.saturating_sub(DENIAL_REACH).max(sentence.start);
-    (first..from).any(|at| {
-        let next = passage.words.get(at + 1).map_or("", |word| &word.text);
-        DENIES.iter().any(|word| passage.words[at].text == *word) && !matches!(next, "only" | "just")
+fn denies(sentence: &[Word], from: usize) -> bool {
+    (from.saturating_sub(REACH)..from).any(|at| {
+        let next = sentence.get(at + 1).map_or("", |word| &word.text);
+        DENIES.contains(&&*sentence[at].text) && !matches!(next, "only" | "just")
     })
 }
-
-/// How many items are kept.
-const MAX_ITEMS: usize = 200;
-/// A longer phrase is cut, in characters.
-const MAX_PHRASE: usize = 100;
-/// The stance of the items below a heading; the first match counts.
-const HEADINGS: &[(&[&str], Stance)] = &[
-    (&["red line"], Stance::RedLine),
-    (&["refuse", "will not", "won't", "never", "says no"], Stance::Refuses),
-    (&["redirect"], Stance::Redirects),
-    (&["defer", "leaves to"], Stance::Defers),
-    (&["ask", "question"], Stance::Asks),
-    (
-        &["watch", "look", "value", "care", "interest", "topic", "flag", "check", "concern", "focus"],
-        Stance::Watches,
-    ),
-];
-/// An item's explanation is behind one of these.
-const EXPLAINS: [&str; 6] = [": ", " — ", " – ", " - ", "; ", " ("];
 
 #[derive(Debug)]
 pub(super) struct Item {
@@ -114,9 +142,9 @@ pub(super) struct Item {
     pub(super) phrase: String,
     pub(super) stance: Stance,
     /// What counts as the item: the phrases that it quotes, else its own words.
-    pub(super) patterns: Vec<Pattern>,
+    patterns: Vec<Pattern>,
     /// The check that the item is called after; its findings count in place of words.
-    pub(super) check: Option<&'static Check>,
+    check: Option<&'static Check>,
 }
 
 /// The items of a persona, or of a role's text without a persona, the heaviest first.
@@ -126,14 +154,17 @@ pub(super) fn read_items(role: &str, persona: Option<&Json>) -> Vec<Item> {
     let body = match persona {
         None => role,
         Some(persona) => {
-            let list = |key: &str| {
-                let list = persona.pointer(key).and_then(Json::as_array);
-                list.into_iter().flatten().filter_map(|item| item.get("topic").unwrap_or(item).as_str())
-            };
-            list("/boundaries/refuses").for_each(|item| add(item, Stance::Refuses));
-            list("/boundaries/redirects").for_each(|item| add(item, Stance::Redirects));
-            list("/boundaries/defers").for_each(|item| add(item, Stance::Defers));
-            list("/tags").for_each(|item| add(item, Stance::Watches));
+            let lists = [
+                ("/boundaries/refuses", Stance::Refuses),
+                ("/boundaries/redirects", Stance::Redirects),
+                ("/boundaries/defers", Stance::Defers),
+                ("/tags", Stance::Watches),
+            ];
+            for (list, stance) in lists {
+                let list = persona.pointer(list).and_then(Json::as_array).into_iter().flatten();
+                let topics = list.filter_map(|item| item.get("topic").unwrap_or(item).as_str());
+                topics.for_each(|topic| add(topic, stance));
+            }
             persona.get("body").and_then(Json::as_str).unwrap_or_default()
         }
     };
@@ -169,7 +200,7 @@ impl Item {
             head.trim_matches(|c: char| "*_`.,;: ".contains(c)).chars().take(MAX_PHRASE).collect();
         let quoted: Vec<Pattern> =
             line.split(['"', '“', '”']).skip(1).step_by(2).filter_map(Pattern::phrase).collect();
-        let check = checks::ALL.iter().copied().find(|check| check.name.eq_ignore_ascii_case(&phrase));
+        let check = checks::named(&phrase);
         let patterns = match check {
             Some(_) => Vec::new(),
             None if quoted.is_empty() => vec![Pattern::words(&phrase, stance)?],
@@ -179,41 +210,31 @@ impl Item {
     }
 }
 
-/// How many words before a match a word reaches that says it is lacking.
-const WORD_REACH: usize = 4;
-/// What follows one of these in an item is lacking: "tests" in "deploys without tests".
-const LACKS: [&str; 5] = ["without", "no", "not", "lacking", "missing"];
-
-static FUNCTION_WORDS: WordList = WordList::new(include_str!("../words/member.txt"), "function words");
-
 /// What counts as an item. All words are stems.
 #[derive(Debug)]
-pub(super) enum Pattern {
+enum Pattern {
     /// These words, one after the other.
     Phrase(Vec<String>),
     /// So many of these words in one sentence, in any order, and none of the lacking ones in the passage, unless the
     /// sentence says that they are lacking.
-    Words { present: Vec<String>, needed: usize, lacking: Vec<String> },
+    Words { present: HashSet<String>, needed: usize, lacking: HashSet<String> },
 }
 
 impl Pattern {
     /// A phrase that an item quotes.
-    pub(super) fn phrase(text: &str) -> Option<Pattern> {
-        let stems: Vec<String> = split_passage(text).0.into_iter().map(|word| word.stem).collect();
+    fn phrase(text: &str) -> Option<Pattern> {
+        let stems: Vec<String> = split(text).into_iter().map(|word| word.stem).collect();
         (!stems.is_empty()).then_some(Pattern::Phrase(stems))
     }
 
     /// The words of an item; none where none of them says something of a subject.
-    pub(super) fn words(phrase: &str, stance: Stance) -> Option<Pattern> {
-        let (words, _) = split_passage(phrase);
-        let lack = words.iter().position(|word| LACKS.contains(&&*word.text));
-        let lack = lack.filter(|_| stance != Stance::Asks).unwrap_or(words.len());
+    fn words(phrase: &str, stance: Stance) -> Option<Pattern> {
+        let words = split(phrase);
+        let lack = words.iter().position(|word| stance != Stance::Asks && LACKS.contains(&&*word.text));
+        let lack = lack.unwrap_or(words.len());
         let stems = |words: &[Word]| {
-            let content = words.iter().filter(|word| !FUNCTION_WORDS.contains(&word.text));
-            let mut stems: Vec<String> = content.map(|word| word.stem.clone()).collect();
-            stems.sort();
-            stems.dedup();
-            stems
+            let content = words.iter().filter(|word| !FUNCTION_WORDS.contains(&*word.text));
+            content.map(|word| word.stem.clone()).collect::<HashSet<String>>()
         };
         let (present, lacking) = (stems(&words[..lack]), stems(&words[lack..]));
         let needed = match present.len() {
@@ -225,85 +246,66 @@ impl Pattern {
     }
 
     /// The words of a sentence from the first to the last that counts.
-    pub(super) fn find(&self, passage: &Passage, sentence: &Range<usize>) -> Option<Range<usize>> {
-        let words = &passage.words[sentence.clone()];
-        match self {
-            Pattern::Phrase(stems) => {
-                let mut windows = words.windows(stems.len());
-                let same = |window: &[Word]| window.iter().zip(stems).all(|(word, stem)| word.stem == *stem);
-                let start = sentence.start + windows.position(same)?;
-                Some(start..start + stems.len())
-            }
-            Pattern::Words { present, needed, lacking } => {
-                let at = |stem: &String| words.iter().position(|word| word.stem == *stem);
-                let said_lacking = || {
-                    words.iter().enumerate().find_map(|(at, word)| {
-                        let from = at.saturating_sub(WORD_REACH);
-                        let lacks = words[from..at].iter().position(|word| LACKS.contains(&&*word.text));
-                        lacks.filter(|_| lacking.contains(&word.stem)).map(|lacks| [from + lacks, at])
-                    })
-                };
-                let mut found: Vec<usize> = present.iter().filter_map(at).collect();
-                if found.len() < *needed {
+    fn find(&self, passage: &Passage, sentence: &[Word]) -> Option<Range<usize>> {
+        let Pattern::Words { present, needed, lacking } = self else {
+            let Pattern::Phrase(stems) = self else { return None };
+            let same = |window: &[Word]| window.iter().zip(stems).all(|(word, stem)| word.stem == *stem);
+            let start = sentence.windows(stems.len()).position(same)?;
+            return Some(start..start + stems.len());
+        };
+        let mut counted: HashSet<&str> = HashSet::new();
+        let first_uses = |(at, word): (usize, &'_ Word)| present.contains(&word.stem).then_some(at);
+        let mut found: Vec<usize> = sentence.iter().enumerate().filter_map(first_uses).collect();
+        found.retain(|at| counted.insert(&sentence[*at].stem));
+        if found.len() < *needed {
+            return None;
+        }
+        if !lacking.is_empty() {
+            let lacks = |at: &usize| {
+                let near = &sentence[at.saturating_sub(REACH)..*at];
+                lacking.contains(&sentence[*at].stem) && near.iter().any(|word| LACKS.contains(&&*word.text))
+            };
+            match (0..sentence.len()).find(lacks) {
+                Some(at) => found.push(at),
+                None if found.is_empty() || lacking.iter().any(|stem| passage.stems.contains(stem)) => {
                     return None;
                 }
-                if !lacking.is_empty() {
-                    let mentioned = || lacking.iter().any(|stem| passage.stems.contains(stem));
-                    match said_lacking() {
-                        Some(said) => found.extend(said),
-                        None if found.is_empty() || mentioned() => return None,
-                        None => {}
-                    }
-                }
-                let (first, last) = (found.iter().min()?, found.iter().max()?);
-                Some(sentence.start + first..sentence.start + last + 1)
+                None => {}
             }
         }
+        let (first, last) = (found.iter().min()?, found.iter().max()?);
+        Some(*first..last + 1)
     }
 }
-
-/// The longest quote, in characters.
-const MAX_QUOTE: usize = 160;
-/// A sentence without an end is cut after so many words.
-const MAX_SENTENCE: usize = 60;
 
 #[derive(Debug)]
 pub(super) struct Subject {
     /// In order.
-    pub(super) passages: Vec<Passage>,
+    passages: Vec<Passage>,
     /// Its name in messages, such as "the proposal".
     pub(super) name: &'static str,
 }
 
 #[derive(Debug)]
-pub(super) struct Passage {
-    pub(super) text: String,
+struct Passage {
+    text: String,
     /// `Turn 3 (user)`; none in a text, whose places are its lines.
     turn: Option<String>,
-    pub(super) words: Vec<Word>,
+    words: Vec<Word>,
     /// As ranges of words.
-    pub(super) sentences: Vec<Range<usize>>,
+    sentences: Vec<Range<usize>>,
     /// Those of all words.
     stems: HashSet<String>,
     line_ends: Vec<usize>,
 }
 
 #[derive(Debug)]
-pub(super) struct Word {
+struct Word {
     start: usize,
     end: usize,
     /// In lower case.
-    pub(super) text: String,
-    pub(super) stem: String,
-}
-
-/// Where something was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// `Turn 3 (user)`, `Line 9 of the proposal`.
-    pub(super) name: String,
-    /// Verbatim, on one line.
-    pub(super) quote: String,
+    text: String,
+    stem: String,
 }
 
 impl Subject {
@@ -326,8 +328,8 @@ impl Subject {
         Some(Subject { passages, name })
     }
 
-    /// The place of some words of a passage.
-    pub(super) fn place(&self, passage: &Passage, span: Range<usize>) -> Place {
+    /// The place of some bytes of a passage.
+    fn place(&self, passage: &Passage, span: Range<usize>) -> Place {
         let line = passage.line_ends.partition_point(|end| *end < span.start) + 1;
         let name = passage.turn.clone().unwrap_or_else(|| format!("Line {line} of {}", self.name));
         Place { name, quote: passage.quote(span) }
@@ -340,34 +342,43 @@ fn passages(part: &Part) -> Vec<Passage> {
         let messages = gather::parse_conversation(name, &part.text).ok()?;
         (part.kind == PartKind::Conversation && !messages.is_empty()).then_some(messages)
     });
-    match turns {
-        None => vec![Passage::read(part.text.to_string(), None)],
-        Some(turns) => turns
-            .into_iter()
-            .enumerate()
-            .map(|(at, turn)| Passage::read(turn.content, Some(format!("Turn {} ({})", at + 1, turn.role))))
-            .collect(),
-    }
+    let Some(turns) = turns else { return vec![Passage::read(part.text.to_string(), None)] };
+    let turns = turns.into_iter().enumerate();
+    turns
+        .map(|(at, turn)| Passage::read(turn.content, Some(format!("Turn {} ({})", at + 1, turn.role))))
+        .collect()
 }
 
+/// What ends a sentence: punctuation, a cell, or a line after which a list item, a heading or an empty line follows.
+static SENTENCE_END: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"[.!?…]+(?:[^\p{Alphabetic}\p{N}]|\z)|\||\n[ \t\r]*(?:[\n*#>|+0-9-]|\z)"));
+
 impl Passage {
-    pub(super) fn read(text: String, turn: Option<String>) -> Passage {
-        let (words, sentences) = split_passage(&text);
+    fn read(text: String, turn: Option<String>) -> Passage {
+        let words = split(&text);
+        let ends = SENTENCE_END
+            .find_iter(&text)
+            .map(|end| words.partition_point(|word| word.start < end.start() + 1));
+        let mut sentences: Vec<Range<usize>> = Vec::new();
+        let mut from = 0;
+        for end in ends.chain([words.len()]) {
+            while from < end {
+                let to = end.min(from + MAX_SENTENCE);
+                sentences.push(from..to);
+                from = to;
+            }
+        }
         let stems = words.iter().map(|word| word.stem.clone()).collect();
         let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
         Passage { text, turn, words, sentences, stems, line_ends }
-    }
-
-    /// The bytes of a range of words.
-    pub(super) fn span(&self, words: Range<usize>) -> Range<usize> {
-        self.words[words.start].start..self.words[words.end - 1].end
     }
 
     /// The sentence around a place, as much of it as is on the place's line and short enough.
     fn quote(&self, span: Range<usize>) -> String {
         let at = self.words.partition_point(|word| word.end <= span.start);
         let sentence = self.sentences.partition_point(|sentence| sentence.end <= at);
-        let whole = self.sentences.get(sentence).map_or(span.clone(), |sentence| self.span(sentence.clone()));
+        let whole = self.sentences.get(sentence).map(|words| &self.words[words.clone()]);
+        let whole = whole.map_or(span.clone(), |words| words[0].start..words[words.len() - 1].end);
         // Only the sentence is searched: a text of one line may have many places.
         let (first, last) = (whole.start.min(span.start), whole.end.max(span.end));
         let breaks = ['\n', '\r'];
@@ -379,39 +390,10 @@ impl Passage {
     }
 }
 
-/// The words of a text: letters and digits, with apostrophes within. And its sentences.
-pub(super) fn split_passage(text: &str) -> (Vec<Word>, Vec<Range<usize>>) {
-    let (mut words, mut sentences): (Vec<Word>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
-    let mut chars = text.char_indices().peekable();
-    while let Some((start, c)) = chars.next() {
-        let ended = if c.is_alphanumeric() {
-            let inside = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’');
-            while chars.next_if(|(_, c)| inside(*c)).is_some() {}
-            let end = chars.peek().map_or(text.len(), |(at, _)| *at);
-            let word = text[start..end].to_lowercase().replace('’', "'");
-            words.push(Word { start, end, stem: stem(&word).to_owned(), text: word });
-            false
-        } else {
-            ends_sentence(c, &text[start + c.len_utf8()..])
-        };
-        let from = sentences.last().map_or(0, |sentence| sentence.end);
-        if words.len() > from && (ended || chars.peek().is_none() || words.len() - from >= MAX_SENTENCE) {
-            sentences.push(from..words.len());
-        }
-    }
-    (words, sentences)
-}
-
-fn ends_sentence(c: char, rest: &str) -> bool {
-    match c {
-        '.' | '!' | '?' | '…' => !rest.starts_with(char::is_alphanumeric),
-        // A list item, a heading, a table row, or an empty line follows.
-        '\n' => rest
-            .trim_start_matches([' ', '\t', '\r'])
-            .chars()
-            .next()
-            .is_none_or(|c| "\n-*#>|+".contains(c) || c.is_ascii_digit()),
-        '|' => true,
-        _ => false,
-    }
+fn split(text: &str) -> Vec<Word> {
+    let read = |(start, word): (usize, &str)| {
+        let folded = word.to_lowercase().replace('’', "'");
+        Word { start, end: start + word.len(), stem: stem(&folded).to_owned(), text: folded }
+    };
+    words(text).map(read).collect()
 }
