@@ -1,6 +1,6 @@
-//! Verifies that the ledger is unchanged since it was recorded (D2, D3): every record against its hashes, its run and its
-//! place in the tree, every checkpoint against the records, every signature against its key, and every derived table
-//! against the records. Writes nothing.
+//! Verifies that the ledger is unchanged since it was recorded (D2, D3), in two passes. The first walks over the records:
+//! heads, chains, tree, checkpoints and signatures. The second compares the derived tables with the rows that follow from
+//! the walked records. Writes nothing.
 //!
 //! Every single change is detected elsewhere: a record's text by its successor and the tree, the tree by the checkpoints,
 //! these by their keys and by the witness. Only records cut off behind the last checkpoint that another party has seen are
@@ -21,7 +21,6 @@ mod tree;
 mod walk;
 mod walk_start;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +35,7 @@ use tokio::time::Instant;
 
 use crate::Store;
 use crate::local_checkpoints::{self as checkpoint_files, LocalCheckpoints};
-use crate::merkle::{Frontier, TreeHead};
+use crate::merkle::TreeHead;
 use crate::note::Cosigner;
 use crate::signing::{ExternalKeys, PublicKey};
 use crate::store::engine::{Column, Engine, sql};
@@ -46,7 +45,6 @@ use checkpoints::Checkpoints;
 use key_changes::public_keys;
 use pages::{Page, Reader};
 use signatures::Jobs;
-use tree::{TileRows, TreeCheck};
 use walk::Walk;
 
 pub use checkpoints::Rollback;
@@ -279,13 +277,13 @@ async fn verify_snapshot(
     let has_signatures = has_rows(engine, "SELECT n FROM signature LIMIT 1").await.is_some_and(|any| any);
     let has_tree = has_rows(engine, "SELECT idx FROM tile LIMIT 1").await.is_some();
     let begin = match &options.since {
-        None => walk_start::from_first_record(engine, has_tree).await?,
+        None => walk_start::from_first_record(),
         Some(since) => match walk_start::after_checkpoint(engine, options, since).await? {
             Ok(begin) => begin,
             Err(not_found) => return Ok(Err(not_found)),
         },
     };
-    let walk_start::WalkStart { tree, seals, runs, upper_row_lengths: upper, mismatch: untrusted } = begin;
+    let walk_start::WalkStart { tree, seals, runs, mismatch: untrusted } = begin;
     let mut options = Arc::clone(options);
     if untrusted.is_some() {
         options = Arc::new(VerifyOptions { since: None, ..VerifyOptions::clone(&options) });
@@ -303,9 +301,16 @@ async fn verify_snapshot(
     if let Some((_, divergence)) = untrusted {
         walk.findings.add(divergence);
     }
+    if options.since.is_none() {
+        walk.text_names = tables::read_text_names(engine).await;
+    }
     let after = options.since.as_ref().map(|_| i64::try_from(since).unwrap_or(i64::MAX));
     let mut walk = walk_records(engine, Reader::after(after, has_tree, has_signatures), walk).await?;
-    let texts = check_tables(engine, &mut walk, has_tree, &upper).await;
+    walk.finish_records();
+    let texts = match walk.stopped {
+        true => 0,
+        false => check_tables(engine, &mut walk, has_tree).await,
+    };
     let report = finish_report(&mut walk, since, texts);
     let records_duration = began.elapsed().saturating_sub(walk.jobs.duration);
     Ok(Ok((VerifyReport { records_duration, ..report }, walk)))
@@ -339,40 +344,35 @@ async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -
 }
 
 /// Compares the tables with the walked records. An unreadable table is reported as differing.
-async fn check_tables(
-    engine: &mut Engine,
-    walk: &mut Walk,
-    has_tree: bool,
-    upper: &BTreeMap<(u32, u64), usize>,
-) -> u64 {
+async fn check_tables(engine: &mut Engine, walk: &mut Walk, has_tree: bool) -> u64 {
     let runs = tables::check_runs(engine, walk).await;
-    let mut missing = unwrap_or_report(walk, "run", runs);
+    unwrap_or_report(walk, "run", LedgerPart::Index, runs);
     if has_tree {
-        let checkpoints = tables::check_checkpoints(engine, walk).await;
-        missing.extend(unwrap_or_report(walk, "checkpoint", checkpoints));
-        let tree = tables::check_stored_tree(engine, walk, upper).await;
-        unwrap_or_report(walk, "tile", tree);
+        let tables = tables::check_ledger_stream(engine, walk).await;
+        unwrap_or_report(walk, "checkpoint", LedgerPart::Index, tables);
+        let tree = tables::check_stored_tree(engine, walk).await;
+        unwrap_or_report(walk, "tile", LedgerPart::Tree, tree);
         let strays = tables::check_stray_signatures(engine, walk).await;
-        unwrap_or_report(walk, "signature", strays);
-        if walk.options.since.is_none() {
-            let sets = tables::check_holds_and_imports(engine, walk).await;
-            unwrap_or_report(walk, "held", sets);
-        }
+        unwrap_or_report(walk, "signature", LedgerPart::Signature, strays);
     } else if walk.checkpoints.count > 0 {
         let what = "there are checkpoints, but the table of stored hashes is missing";
         walk.findings.add(Divergence::removed(LedgerPart::Tree, what));
     }
     let texts = tables::check_texts(engine, walk).await;
-    let texts = unwrap_or_report(walk, "body", texts);
+    let texts = unwrap_or_report(walk, "body", LedgerPart::Body, texts);
     tables::check_bodies(walk);
-    walk.finish_records(&missing);
     texts
 }
 
-fn unwrap_or_report<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sqlx::Error>) -> T {
+fn unwrap_or_report<T: Default>(
+    walk: &mut Walk,
+    table: &str,
+    part: LedgerPart,
+    read: Result<T, sqlx::Error>,
+) -> T {
     read.unwrap_or_else(|error| {
         let what = format!("the table `{table}` cannot be read: {error}");
-        walk.findings.add(Divergence::changed(LedgerPart::Index, what));
+        walk.findings.add(Divergence::changed(part, what));
         T::default()
     })
 }
@@ -424,8 +424,7 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
     let signers = public_keys(&walk.checkpoints.signers).collect();
     let key_changes = walk.checkpoints.key_changes.finish(signed_size, signers, &mut walk.findings);
     let tree = walk.tree.tree_head();
-    let begin = TreeCheck::new(Frontier::new(), TileRows::new());
-    std::mem::replace(&mut walk.tree, begin).finish(&mut walk.findings);
+    walk.tree.finish(&mut walk.findings);
     let rollbacks = std::mem::take(&mut walk.rollbacks);
     let open = walk.open_runs();
     let seals = &walk.checkpoints;
@@ -519,11 +518,11 @@ pub(crate) async fn check_before_seal(
     let seals = last.map_or_else(Checkpoints::default, Checkpoints::starting_after);
     let runs = walk_start::run_states_at(engine, &options, size).await?;
     let after = last.map(|_| i64::try_from(size).unwrap_or(i64::MAX));
-    let begun = TreeCheck::new(Frontier::new(), TileRows::new());
-    let walk = Walk::new(Arc::new(options), begun, seals, runs).starting_at(size);
+    let begun = walk_start::from_first_record();
+    let walk = Walk::new(Arc::new(options), begun.tree, seals, runs).starting_at(size);
     let mut walk = walk_records(engine, Reader::after(after, false, true), walk).await?;
     tables::check_bodies(&mut walk);
-    walk.finish_records(&[]);
+    walk.finish_records();
     report_unlisted(&mut walk);
     finish_ledger_stream(&mut walk);
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();

@@ -192,6 +192,11 @@ impl Findings {
         }
     }
 
+    /// Counts a divergence without naming it.
+    pub(super) fn count_unnamed(&mut self) {
+        self.count += 1;
+    }
+
     /// Whether there is a divergence about the record at this position.
     pub(super) fn has_record_at(&self, place: u64) -> bool {
         self.divergences
@@ -260,34 +265,6 @@ mod tests {
         );
         for until in [6, 7] {
             assert_eq!(record.clone().up_to_seq(until).last_seq, None, "one position is not a range");
-        }
-        let kinds = [
-            DivergenceKind::Changed,
-            DivergenceKind::Removed,
-            DivergenceKind::Reordered,
-            DivergenceKind::Cut,
-            DivergenceKind::Inserted,
-        ];
-        assert_eq!(
-            kinds.map(|kind| kind.to_string()),
-            ["changed", "removed", "reordered", "cut", "inserted"]
-        );
-        let parts = [
-            (LedgerPart::Record, "record"),
-            (LedgerPart::Signature, "signature"),
-            (LedgerPart::Checkpoint, "checkpoint"),
-            (LedgerPart::Witness, "witness"),
-            (LedgerPart::LocalCheckpoint, "kept checkpoint"),
-            (LedgerPart::Tree, "tree"),
-            (LedgerPart::Body, "body"),
-            (LedgerPart::Input, "input"),
-            (LedgerPart::Index, "index"),
-            (LedgerPart::Log, "log"),
-            (LedgerPart::LogIndex, "log index"),
-            (LedgerPart::Conversation, "conversation"),
-        ];
-        for (part, word) in parts {
-            assert_eq!(part.to_string(), word);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the records in pages, each with its signatures and with the stored leaves of its positions. A page with rows
-//! that cannot be read is read row by row.
+//! Reads the records in pages, each with its signatures and with the stored leaves of its positions, up to the first record
+//! that cannot be read.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const PAGE: i64 = 2048;
 const MAX_GAP: u64 = 1 << 16;
 
 /// A stored record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct StoredRecord {
     pub(super) seq: i64,
     pub(super) run: String,
@@ -26,35 +26,21 @@ pub(super) struct StoredRecord {
     pub(super) signatures: Vec<(String, String)>,
 }
 
-/// A row of the table of records.
-#[derive(Debug)]
-pub(super) enum PageRow {
-    Record(StoredRecord),
-    /// The row exists but cannot be read.
-    Unreadable {
-        seq: i64,
-        why: String,
-    },
-}
-
 /// Consecutive records, and the stored leaves of their positions.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    pub(super) rows: Vec<PageRow>,
+    pub(super) records: Vec<StoredRecord>,
     leaves: BTreeMap<u64, Vec<u8>>,
     /// Why nothing after them can be read.
     pub(super) error: Option<String>,
 }
 
 impl Page {
-    /// Whether its rows are in order and all of them follow a position.
+    /// Whether its records are in order and all of them follow a position.
     fn is_ordered_after(&self, after: i64) -> bool {
-        let seqs = self.rows.iter().map(|line| match line {
-            PageRow::Record(StoredRecord { seq, .. }) | PageRow::Unreadable { seq, .. } => *seq,
-        });
         // The lowest position means that nothing has been read yet.
-        let begins = self.rows.is_empty() || seqs.clone().next() > Some(after) || after == i64::MIN;
-        begins && seqs.is_sorted_by(|one, next| one < next)
+        let begins = self.records.first().is_none_or(|first| first.seq > after || after == i64::MIN);
+        begins && self.records.is_sorted_by(|one, next| one.seq < next.seq)
     }
 
     /// The stored leaf of a position, from 1.
@@ -77,18 +63,19 @@ impl Reader {
         Reader { after: place.unwrap_or(i64::MIN), has_tree, has_signatures }
     }
 
-    /// The next page; `None` at the end.
+    /// The next page; `None` at the end. A page that cannot be read is read record by record, up to the first one that
+    /// cannot be read.
     pub(super) async fn next(&mut self, engine: &mut Engine) -> Option<Page> {
         let before = u64::try_from(self.after).unwrap_or(0);
-        let mut page = match self.read_page(engine).await {
-            Ok(lines) => Page { rows: lines, ..Page::default() },
-            Err(_) => self.read_one_by_one(engine).await,
+        let read = match self.read_page(engine, PAGE).await {
+            Err(_) => self.read_page(engine, 1).await,
+            read => read,
         };
-        let last = match page.rows.last() {
-            Some(PageRow::Record(StoredRecord { seq, .. }) | PageRow::Unreadable { seq, .. }) => *seq,
-            None if page.error.is_some() => return Some(page),
-            None => return None,
+        let mut page = match read {
+            Ok(records) => Page { records, ..Page::default() },
+            Err(error) => return Some(Page { error: Some(error.to_string()), ..Page::default() }),
         };
+        let last = page.records.last()?.seq;
         // Reading a corrupt file may never end.
         if !page.is_ordered_after(self.after) {
             let error = Some("the database returns its rows out of order".to_owned());
@@ -108,12 +95,12 @@ impl Reader {
         Some(page)
     }
 
-    async fn read_page(&self, engine: &mut Engine) -> Result<Vec<PageRow>, sqlx::Error> {
+    async fn read_page(&self, engine: &mut Engine, limit: i64) -> Result<Vec<StoredRecord>, sqlx::Error> {
         use Column::{Int, Text};
         let rows =
             sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq > $1 ORDER BY seq LIMIT $2")
                 .bind(self.after)
-                .bind(PAGE)
+                .bind(limit)
                 .rows(engine, &[Int, Text, Int, Text, Text, Text])
                 .await?;
         let mut records: Vec<StoredRecord> = rows.into_iter().map(record_from_row).collect();
@@ -131,58 +118,7 @@ impl Reader {
                 }
             }
         }
-        Ok(records.into_iter().map(PageRow::Record).collect())
-    }
-
-    /// As [`Reader::read_page`], row by row, for a page with unreadable rows.
-    async fn read_one_by_one(&self, engine: &mut Engine) -> Page {
-        let seqs = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
-        let seqs = match seqs.bind(self.after).bind(PAGE).rows(engine, &[Column::Int]).await {
-            Ok(rows) => rows.iter().map(|row| row.int(0)).collect::<Vec<_>>(),
-            Err(error) => match self.step_through_seqs(engine).await {
-                seqs if seqs.is_empty() => {
-                    return Page { error: Some(error.to_string()), ..Page::default() };
-                }
-                seqs => seqs,
-            },
-        };
-        let mut page = Page::default();
-        for seq in seqs {
-            page.rows.push(match self.line(engine, seq).await {
-                Ok(Some(record)) => PageRow::Record(record),
-                Ok(None) => continue,
-                Err(error) => PageRow::Unreadable { seq, why: error.to_string() },
-            });
-        }
-        page
-    }
-
-    /// The positions up to the first one that the database cannot step to.
-    async fn step_through_seqs(&self, engine: &mut Engine) -> Vec<i64> {
-        let (mut seqs, mut after) = (Vec::new(), self.after);
-        while seqs.len() < usize::try_from(PAGE).unwrap_or(0) {
-            let next = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT 1").bind(after);
-            match next.row(engine, &[Column::Int]).await {
-                Ok(Some(row)) if row.int(0) > after => after = row.int(0),
-                Ok(_) | Err(_) => break,
-            }
-            seqs.push(after);
-        }
-        seqs
-    }
-
-    async fn line(&self, engine: &mut Engine, seq: i64) -> Result<Option<StoredRecord>, sqlx::Error> {
-        use Column::{Int, Text};
-        let row = sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq = $1")
-            .bind(seq)
-            .row(engine, &[Int, Text, Int, Text, Text, Text])
-            .await?;
-        let Some(mut record) = row.map(record_from_row) else { return Ok(None) };
-        if self.has_signatures {
-            let signatures = signatures(engine, seq, seq).await?;
-            record.signatures = signatures.into_iter().map(|(_, key, signature)| (key, signature)).collect();
-        }
-        Ok(Some(record))
+        Ok(records)
     }
 }
 
@@ -232,8 +168,8 @@ mod tests {
     #[test]
     fn a_page_is_in_order_after_the_one_before_it() {
         let page = |seqs: &[i64]| {
-            let row = |seq: &i64| PageRow::Unreadable { seq: *seq, why: String::new() };
-            Page { rows: seqs.iter().map(row).collect(), ..Page::default() }
+            let record = |seq: &i64| StoredRecord { seq: *seq, ..StoredRecord::default() };
+            Page { records: seqs.iter().map(record).collect(), ..Page::default() }
         };
         let cases: [(&[i64], i64, bool); 9] = [
             (&[], 7, true),

@@ -4,8 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use quorate_kernel::canonical;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Override, RunIntent, RunOpened};
+use quorate_kernel::record::{self, Override, RunEnded, RunIntent, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
@@ -24,15 +25,13 @@ pub(super) struct StreamState {
     /// The leaf of its last record, and its position.
     pub(super) leaf: Option<Hash>,
     pub(super) seq: u64,
-    /// Whether the stored tree has that leaf at that position.
-    pub(super) matches_tree: bool,
     /// The position of its first record, and whether the walk has included it.
     pub(super) opened: Option<u64>,
     pub(super) phase: Phase,
-    /// Its expected row in the index, with one hash of the columns that never change. `None` if its first record does
-    /// not open a run.
+    /// Its expected row in the index. `None` if its first record does not open a run.
     pub(super) row: Option<RunRow>,
-    pub(super) columns: Hash,
+    /// The hash of its first record's content, which its end restates.
+    opened_hash: Option<Hash>,
     /// Whether a body that its row is derived from is missing, or the row before the walk is unknown.
     pub(super) row_unknown: bool,
     pub(super) signed: bool,
@@ -51,8 +50,6 @@ pub(super) struct StreamState {
     pub(super) last_settled: u64,
     /// The first record without a body although its kind is never erased: its kind, number and position.
     pub(super) unexpected_bodiless: Option<(String, u64, u64)>,
-    /// Skipped numbers that have not appeared since.
-    pub(super) missing: Vec<Range<u64>>,
     pub(super) bodiless: Vec<Range<u64>>,
     pub(super) first_bodiless_seq: u64,
 }
@@ -77,11 +74,10 @@ impl StreamState {
             next: 0,
             leaf: None,
             seq: 0,
-            matches_tree: true,
             opened: None,
             phase: Phase::Stream,
             row: None,
-            columns: Hash::default(),
+            opened_hash: None,
             row_unknown: false,
             signed: false,
             keyring: None,
@@ -92,7 +88,6 @@ impl StreamState {
             bodiless_times: Vec::new(),
             last_settled: 0,
             unexpected_bodiless: None,
-            missing: Vec::new(),
             bodiless: Vec::new(),
             first_bodiless_seq: 0,
         }
@@ -111,20 +106,10 @@ impl StreamState {
         }
     }
 
-    /// Moves on to the record after `n`.
-    pub(super) fn advance(&mut self, n: u64, leaf: Hash, place: u64, sound: bool) {
-        if n > self.next {
-            self.missing.push(self.next..n);
-        }
-        (self.next, self.leaf, self.seq, self.matches_tree) = (n.saturating_add(1), Some(leaf), place, sound);
-    }
-
-    /// Whether a skipped record appears late.
-    pub(super) fn take_late(&mut self, n: u64) -> bool {
-        let Some(at) = self.missing.iter().position(|range| range.contains(&n)) else { return false };
-        let range = self.missing.swap_remove(at);
-        self.missing.extend([range.start..n, n + 1..range.end].into_iter().filter(|rest| !rest.is_empty()));
-        true
+    /// Moves on to the record after `n`. Records in between are missing, and so is their effect on the row.
+    pub(super) fn advance(&mut self, n: u64, leaf: Hash, place: u64) {
+        self.row_unknown |= n > self.next;
+        (self.next, self.leaf, self.seq) = (n.saturating_add(1), Some(leaf), place);
     }
 
     /// Records that record `n` has no body.
@@ -156,35 +141,41 @@ impl StreamState {
     ) -> Result<(), String> {
         let is = |one: Kind| kind == one.as_str();
         let fits = self.phase_after(run, n, kind, data);
-        let mut opened: Option<RunOpened> = None;
         if is(Kind::RunEnded) {
             self.ended_ms = Some(at_ms);
         } else if is(Kind::Turn) {
             self.last_settled = n;
-        } else if is(Kind::RunOpened) {
-            opened = data.and_then(|data| record::read(data).ok());
-            self.period = opened.as_ref().map(StatedPeriod::from_opened);
         }
-        match data {
-            Some(data) => {
-                let change = match opened {
-                    Some(opened) => Some(Change::from_opened(opened, at_ms)),
-                    None => Change::from_record(kind, at_ms, data),
-                };
-                if let Some(change) = change {
-                    self.row = change.fold(self.row.take());
-                    if is(Kind::RunOpened)
-                        && let Some(row) = &mut self.row
-                    {
-                        self.columns = hash_columns(&row.columns);
-                        row.columns = Default::default();
-                    }
-                }
+        let Some(data) = data else {
+            self.row_unknown |= affects_row(kind);
+            return fits;
+        };
+        let mut change = None;
+        if is(Kind::RunOpened) {
+            if let Ok(opened) = record::read::<RunOpened>(data) {
+                self.period = Some(StatedPeriod::from_opened(&opened));
+                self.opened_hash = Some(hash_opened(&opened));
+                change = Some(Change::from_opened(opened, at_ms));
             }
-            None if affects_row(kind) => self.row_unknown = true,
-            None => {}
+        } else {
+            change = Change::from_record(kind, at_ms, data);
         }
-        fits
+        if let Some(change) = change {
+            self.row = change.fold(self.row.take());
+        }
+        fits.and_then(|()| if is(Kind::RunEnded) { self.check_restated(data) } else { Ok(()) })
+    }
+
+    /// Compares what a run's end restates with the run's first record.
+    fn check_restated(&self, data: &Map<String, Json>) -> Result<(), String> {
+        let ended: RunEnded = record::read(data).unwrap_or_default();
+        let restated = ended.opened.and_then(|opened| record::read::<RunOpened>(&opened).ok());
+        match restated.as_ref().map(hash_opened).zip(self.opened_hash) {
+            Some((restated, opened)) if restated != opened => {
+                Err("what it restates of the run's first record differs from that record".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The facts that decide whether an erasure of its answers was allowed. `held` and `imported` come from the
@@ -268,14 +259,32 @@ pub(super) fn affects_row(kind: &str) -> bool {
         .any(|counted| counted.as_str() == kind)
 }
 
-/// The columns of a run's row that never change.
-pub(super) fn hash_columns(texts: &[String; 7]) -> Hash {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update((text.len() as u64).to_be_bytes());
-        hash.update(text.as_bytes());
+/// The hash of how a run was opened, with file names in place of absolute paths, as the run's end restates it.
+fn hash_opened(opened: &RunOpened) -> Hash {
+    fn shorten(value: &mut Json) {
+        match value {
+            Json::String(text) => {
+                // The recording machine may run another system.
+                let path = text.trim_end_matches('/');
+                let name = match text.starts_with('/') {
+                    true => path.rsplit('/').next(),
+                    false if text.starts_with('\\') || text.get(1..3) == Some(":\\") => {
+                        path.rsplit(['/', '\\']).next()
+                    }
+                    false => None,
+                };
+                if let Some(name) = name.map(str::to_owned) {
+                    *text = name;
+                }
+            }
+            Json::Array(items) => items.iter_mut().for_each(shorten),
+            Json::Object(fields) => fields.values_mut().for_each(shorten),
+            _ => {}
+        }
     }
-    hash.finalize().into()
+    let mut data = record::to_data(opened);
+    data.values_mut().for_each(shorten);
+    Sha256::digest(canonical::object(&data)).into()
 }
 
 #[cfg(test)]
@@ -400,18 +409,31 @@ mod tests {
     }
 
     #[test]
-    fn a_skipped_record_comes_late_once() {
-        let mut state = StreamState::new();
-        for n in [0, 1, 6, 7, 9] {
-            state.advance(n, EMPTY, 50 + n, true);
-        }
-        assert_eq!((state.next, state.seq), (10, 59));
-        let late = [4, 4, 2, 3, 3, 5, 5, 8, 8, 0, 1, 6, 7, 9, 10].map(|n| state.take_late(n));
-        let wanted = [
-            true, false, true, true, false, true, false, true, false, false, false, false, false, false,
-            false,
-        ];
-        assert_eq!(late, wanted);
-        assert!(state.missing.is_empty(), "{:?}", state.missing);
+    fn the_end_of_a_run_restates_its_first_record() {
+        let opened = json!({
+            "protocol": "council/1", "subject": "/home/ada/draft.md", "log_path": "C:\\work\\log.jsonl",
+            "setup": {"note": "/a"}, "salt": "00",
+        });
+        let restated = |subject: &str| json!({"protocol": "council/1", "subject": subject, "log_path": "log.jsonl", "setup": {"note": "/a"}});
+        let end = |opened: &serde_json::Value, ended: serde_json::Value| {
+            let mut state = StreamState::new();
+            let outcome = json!({"verdict": "SHIP"});
+            for (kind, data) in
+                [(Kind::RunOpened, opened), (Kind::Outcome, &outcome), (Kind::RunEnded, &ended)]
+            {
+                let n = state.next;
+                let applied = state.apply(RUN, n, kind.as_str(), 1000, Some(&object(data.clone())));
+                state.advance(n, EMPTY, n + 1);
+                if kind == Kind::RunEnded {
+                    return applied;
+                }
+                applied.expect("it follows");
+            }
+            Ok(())
+        };
+        assert_eq!(end(&opened, json!({"logged": true})), Ok(()), "older versions restate nothing");
+        assert_eq!(end(&opened, json!({"logged": true, "opened": restated("draft.md")})), Ok(()));
+        let differs = end(&opened, json!({"logged": true, "opened": restated("other.md")}));
+        assert!(differs.is_err_and(|what| what.contains("restates")));
     }
 }

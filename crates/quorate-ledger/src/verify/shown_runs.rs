@@ -18,11 +18,9 @@ use serde::{Serialize, Serializer};
 
 use super::key_changes::public_keys;
 use super::pages::{StoredRecord, record_from_row, signatures};
-use super::record_check;
-use super::record_check::{HeadMatcher, explain_mismatch, stated_predecessor};
+use super::record_check::{self, CheckedHead, object};
 use super::runs::{StreamState, affects_row};
-use super::tables::row_difference;
-use super::walk::object;
+use super::tables::differing_column;
 use crate::Store;
 use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
@@ -389,10 +387,10 @@ impl Sealed {
 fn checkpoint_of(row: Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> {
     let (size, root) = (row.count(6), row.text(7).to_owned());
     let stored = record_from_row(row);
-    if explain_mismatch(&stored).what.is_some() {
+    if record_check::check(&stored).is_err() {
         return Err("its record was changed");
     }
-    let data = stored.data.as_deref().and_then(object);
+    let data = stored.data.as_deref().and_then(|data| object(data).ok());
     let checkpoint = data.and_then(|data| CheckpointRecord::from_data(stored.n.unsigned_abs(), &data));
     let checkpoint = checkpoint.ok_or("its record cannot be read")?;
     let tree = checkpoint.tree;
@@ -424,15 +422,10 @@ impl RunComparison<'_> {
         let run = self.row.text(1);
         let mut shown = Compared { sealed: self.row.count(15) <= self.sealed.size(), ..Compared::default() };
         let (mut prev, mut next) = (None::<Hash>, 0);
-        let mut matcher = HeadMatcher::default();
         for stored in records {
             let n = stored.n;
-            let stated = stated_predecessor(&stored.head);
-            let Some(at_ms) = matcher.matched_time(stored, stated.as_ref()) else {
-                let what = explain_mismatch(stored).what;
-                let what = what.unwrap_or_else(|| "its head was changed".to_owned());
-                return Err(format!("record {run}/{n}: {what}"));
-            };
+            let CheckedHead { at_ms, prev: stated } = record_check::check(stored)
+                .map_err(|mismatch| format!("record {run}/{n}: {}", mismatch.what))?;
             if self.is_whole && n != next {
                 return Err(format!("record {run}/{next} is missing"));
             }
@@ -446,8 +439,10 @@ impl RunComparison<'_> {
             let data = match &stored.data {
                 Some(data) if affects_row(&stored.kind) => {
                     // Its form was checked before it was sealed.
-                    let data =
-                        if is_covered { record_check::read_keys(data, &READ_KEYS) } else { object(data) };
+                    let data = match is_covered {
+                        true => record_check::read_keys(data, &READ_KEYS),
+                        false => object(data).ok(),
+                    };
                     Some(data.ok_or_else(|| format!("record {run}/{n}: its data is not canonical JSON"))?)
                 }
                 _ => None,
@@ -469,8 +464,13 @@ impl RunComparison<'_> {
         if records.is_empty() {
             return Err("it has a row, but no record opens it".to_owned());
         }
-        match row_difference(self.row, state) {
-            Some((_, what)) if !state.row_unknown => Err(what.to_owned()),
+        if state.row.is_none() && !state.row_unknown {
+            return Err("it has a row in the table of runs, but no record opens it".to_owned());
+        }
+        match differing_column(self.row, state) {
+            Some(column) if !state.row_unknown => {
+                Err(format!("its row in the table of runs does not match its records: {column} differs"))
+            }
             _ => Ok(shown),
         }
     }
@@ -518,7 +518,7 @@ impl LedgerFacts {
                 Ok(false) => sealed.keys.is_empty() || is_signed(engine, stored, &sealed.keys).await?,
                 Err(_) => false,
             };
-            if counts && explain_mismatch(stored).what.is_none() {
+            if counts && record_check::check(stored).is_ok() {
                 facts.add(stored);
             }
         }
@@ -526,7 +526,7 @@ impl LedgerFacts {
     }
 
     fn add(&mut self, stored: &StoredRecord) {
-        let Some(data) = stored.data.as_deref().and_then(object) else { return };
+        let Some(data) = stored.data.as_deref().and_then(|data| object(data).ok()) else { return };
         if stored.kind == Kind::Erased.as_str() {
             if let Ok(erasure) = Erasure::from_data(&data) {
                 self.erased.entry(erasure.run).or_default().extend(erasure.records);
@@ -694,7 +694,7 @@ async fn unlisted(engine: &mut Engine) -> Result<Vec<ListedRun>, sqlx::Error> {
 }
 
 fn unlisted_run(row: &Row) -> ListedRun {
-    let data = row.opt_text(2).and_then(object).unwrap_or_default();
+    let data = row.opt_text(2).and_then(|data| object(data).ok()).unwrap_or_default();
     let head: Option<crate::record::Head> = serde_json::from_str(row.text(1)).ok();
     let opened_ms = head.and_then(|head| parse_rfc3339(&head.at)).unwrap_or_default();
     let [artifact, artifact_type, _, _, _, mode, _] =

@@ -1,178 +1,249 @@
-//! Checks the derived tables against the walk: runs, checkpoints, stored hashes, legal holds, imports, texts, and
-//! signatures without a record.
+//! The second pass: the derived tables, rebuilt from the walked records, are compared with the stored ones row by row. Also
+//! the texts, the stored leaves, and signatures without a record.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 
-use super::divergence::{Divergence, DivergenceKind, LedgerPart};
-use super::runs::{Phase, StreamState, hash_columns};
+use super::divergence::{Divergence, LedgerPart};
+use super::runs::StreamState;
 use super::tree::TileRows;
-use super::walk::{MissingRecord, Walk};
+use super::walk::Walk;
 use crate::checkpoint::STREAM;
-use crate::export::jsonl::named_hashes;
-use crate::merkle::STRIDE;
+use crate::merkle::Hash;
 use crate::retention::hashes_in;
-use crate::store::engine::{Column, Engine, Row, sql};
+use crate::store::engine::{Column, Engine, Row, Value, sql};
 use crate::store::index::RunRow;
 use crate::store::tiles::HASHES_PER_ROW;
 
 /// The marker before each version in a playbook's history.
 const HISTORY_MARKER: &str = "<!-- quorate:version ";
 
-/// The number of rows per read, and the most unrelated rows that are reported.
-const PAGE: i64 = 1000;
-const MAX_NAMED: i64 = 20;
+/// The number of rows per read.
+const PAGE: i64 = 500;
+/// The most differences of a table that are reported.
+const MAX_NAMED: usize = 20;
 
-/// Checks the rows of the table of runs against the records. Returns the rows without a record.
-pub(super) async fn check_runs(
+/// The columns of a run's row, of `run LEFT JOIN run_origin USING (run)`, in the order of [`run_cells`].
+const RUN_COLUMNS: [&str; 12] = [
+    "opened_ms",
+    "subject",
+    "artifact_type",
+    "artifact_sha256",
+    "council",
+    "log_path",
+    "verdict",
+    "decided_ms",
+    "override",
+    "ended",
+    "mode",
+    "producer",
+];
+
+/// A row's values as text, except its key.
+type Cells = Vec<Option<String>>;
+
+/// The rows of a derived table as rebuilt from the records, and what was found of them.
+struct Rebuilt<'a, K> {
+    table: &'static str,
+    part: LedgerPart,
+    columns: &'a [&'static str],
+    rows: BTreeMap<K, Cells>,
+    /// Where a divergence of a row is.
+    locate: fn(Divergence, &K) -> Divergence,
+    found: Vec<Divergence>,
+}
+
+impl<K: Ord> Rebuilt<'_, K> {
+    /// Compares a stored row with the rebuilt one, which is then done.
+    fn compare(&mut self, key: &K, stored: &Cells) {
+        let table = self.table;
+        let divergence = match self.rows.remove(key) {
+            None => {
+                let what = format!("it has a row in the table `{table}`, but no record gives it");
+                Divergence::inserted(self.part, what)
+            }
+            Some(rebuilt) => {
+                let mut columns = self.columns.iter().zip(stored).zip(&rebuilt);
+                let Some(((column, stored), rebuilt)) = columns.find(|((_, stored), row)| stored != row)
+                else {
+                    return;
+                };
+                let text = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "null".to_owned());
+                let (stored, rebuilt) = (text(stored), text(rebuilt));
+                let what = format!(
+                    "its row in the table `{table}` has the {column} `{stored}`, but its records give `{rebuilt}`"
+                );
+                Divergence::changed(self.part, what)
+            }
+        };
+        self.found.push((self.locate)(divergence, key));
+    }
+
+    /// Reports the differences, with the rows that are not stored.
+    fn finish(mut self, walk: &mut Walk) {
+        for key in self.rows.keys() {
+            let what = format!("it has no row in the table `{}`", self.table);
+            self.found.push((self.locate)(Divergence::removed(self.part, what), key));
+        }
+        for (divergence, at) in self.found.into_iter().zip(0..) {
+            match at < MAX_NAMED {
+                true => walk.findings.add(divergence),
+                false => walk.findings.count_unnamed(),
+            }
+        }
+    }
+}
+
+fn of_run(divergence: Divergence, run: &String) -> Divergence {
+    divergence.of_run(run)
+}
+
+/// Reads a table in the order of its first column, page by page, so that reading a corrupt file ends.
+async fn read_pages(
     engine: &mut Engine,
-    walk: &mut Walk,
-) -> Result<Vec<MissingRecord>, sqlx::Error> {
-    use Column::{Int, Text};
-    let whole = walk.options.since.is_none();
-    let mut missing = Vec::new();
-    let mut seen: BTreeSet<Box<str>> = BTreeSet::new();
-    let (mut after, mut last_opened) = (i64::MIN, 0);
+    page: &'static str,
+    mut after: Value,
+    columns: &[Column],
+    mut visit: impl FnMut(&Row),
+) -> Result<(), sqlx::Error> {
     loop {
-        let rows = sql("SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
-             decided_ms, override, ended, mode, producer FROM run LEFT JOIN run_origin USING (run) \
-             WHERE seq > $1 ORDER BY seq LIMIT $2")
-            .bind(after)
-            .bind(PAGE)
-            .rows(engine, &[Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int, Text, Text])
-            .await?;
-        let Some(last) = rows.last() else { break };
-        if last.int(0) <= after {
-            return Err(unordered_rows_error());
+        let rows = sql(page).bind(after.clone()).bind(PAGE).rows(engine, columns).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        let (next, is_behind) = match &after {
+            Value::Text(Some(after)) => (Value::from(last.text(0)), last.text(0) <= after.as_str()),
+            Value::Int(Some(after)) => (Value::from(last.int(0)), last.int(0) <= *after),
+            _ => (after.clone(), true),
+        };
+        if is_behind {
+            return Err(sqlx::Error::Protocol("the database returns its rows out of order".into()));
         }
-        after = last.int(0);
-        for row in &rows {
-            let run = row.text(1);
-            let index = |kind, what: &str| Divergence::new(kind, LedgerPart::Index, what).of_run(run);
-            let Some(state) = walk.runs.get(run) else {
-                if whole {
-                    missing.push(MissingRecord { run: run.to_owned(), n: 0 });
-                    walk.findings.add(index(
-                        DivergenceKind::Inserted,
-                        "it has a row in the table of runs, but no record opens it",
-                    ));
-                }
-                continue;
-            };
-            seen.insert(run.into());
-            if state.row_unknown {
-                continue;
-            }
-            if let Some((kind, what)) = row_difference(row, state) {
-                let mut divergence = index(kind, what);
-                if kind == DivergenceKind::Cut {
-                    missing.push(MissingRecord { run: run.to_owned(), n: state.next });
-                    divergence = divergence.at_record(run, state.next);
-                }
-                walk.findings.add(divergence);
-                if kind == DivergenceKind::Inserted {
-                    continue;
-                }
-            }
-            let opened = state.opened.unwrap_or(last_opened);
-            if opened < last_opened {
-                walk.findings.add(index(
-                    DivergenceKind::Reordered,
-                    "its row in the table of runs follows rows of runs that were opened later",
-                ));
-            }
-            last_opened = last_opened.max(opened);
-        }
+        after = next;
+        rows.iter().for_each(&mut visit);
     }
-    for (run, state) in &walk.runs {
-        if state.row.is_some() && !state.row_unknown && !seen.contains(run) {
-            let what = "it has no row in the table of runs";
-            walk.findings.add(Divergence::removed(LedgerPart::Index, what).of_run(run));
+}
+
+/// Compares the tables of runs.
+pub(super) async fn check_runs(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
+    use Column::{Int, Text};
+    let known = walk.runs.iter().filter(|(_, state)| !state.row_unknown);
+    let rows = known.filter_map(|(run, state)| Some((run.to_string(), run_cells(state.row.as_ref()?))));
+    let mut runs = Rebuilt {
+        table: "run",
+        part: LedgerPart::Index,
+        columns: &RUN_COLUMNS,
+        rows: rows.collect(),
+        locate: of_run,
+        found: Vec::new(),
+    };
+    let page = "SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
+         decided_ms, override, ended, mode, producer FROM run LEFT JOIN run_origin USING (run) \
+         WHERE seq > $1 ORDER BY seq LIMIT $2";
+    let columns = [Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int, Text, Text];
+    let whole = walk.options.since.is_none();
+    let mut last_opened = 0;
+    read_pages(engine, page, Value::from(i64::MIN), &columns, |row| {
+        let run = row.text(1).to_owned();
+        let state = walk.runs.get(&*run);
+        if state.is_some_and(|state| state.row_unknown) || (state.is_none() && !whole) {
+            return;
         }
-    }
-    let unknown =
-        "SELECT run FROM run_origin WHERE run NOT IN (SELECT run.run FROM run) ORDER BY run LIMIT $1";
-    for row in sql(unknown).bind(MAX_NAMED).rows(engine, &[Text]).await? {
+        runs.compare(&run, &stored_cells(row));
+        let opened = state.and_then(|state| state.opened).unwrap_or(last_opened);
+        if opened < last_opened {
+            let what = "its row in the table of runs follows rows of runs that were opened later";
+            runs.found.push(Divergence::reordered(LedgerPart::Index, what).of_run(&run));
+        }
+        last_opened = last_opened.max(opened);
+    })
+    .await?;
+    runs.finish(walk);
+    let unknown = "SELECT run FROM run_origin WHERE run NOT IN (SELECT run.run FROM run) ORDER BY run";
+    for row in sql(unknown).rows(engine, &[Text]).await? {
         let what = "it has a row in the table of origins, but not in the table of runs";
         walk.findings.add(Divergence::inserted(LedgerPart::Index, what).of_run(row.text(0)));
     }
-    Ok(missing)
+    Ok(())
 }
 
-/// The difference between a row of the table of runs and the row derived from its records. Its columns are those of
-/// [`check_runs`].
-pub(super) fn row_difference(row: &Row, state: &StreamState) -> Option<(DivergenceKind, &'static str)> {
-    let Some(expected) = &state.row else {
-        return Some((DivergenceKind::Inserted, "it has a row in the table of runs, but no record opens it"));
-    };
-    let ended = row.int(11) != 0 && state.phase != Phase::Ended;
-    if ended || (row.opt_text(8).is_some() && expected.verdict.is_none()) {
-        return Some((
-            DivergenceKind::Cut,
-            "its row in the table of runs has an end, but its records stop before it",
-        ));
-    }
-    let differs = !row_matches(row, expected, &state.columns);
-    differs.then_some((DivergenceKind::Changed, "its row in the table of runs does not match its records"))
+/// The values of a run's row, as [`check_runs`] reads them from the third column on.
+fn stored_cells(row: &Row) -> Cells {
+    let text = |at: usize| row.opt_text(at).map(str::to_owned);
+    let number = |at: usize| Some(row.int(at).to_string());
+    let mut cells = vec![number(2)];
+    cells.extend((3..=8).map(text));
+    cells.extend([number(9), text(10), number(11)]);
+    cells.extend([12, 13].map(|at| Some(row.text(at).to_owned())));
+    cells
 }
 
-fn row_matches(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
-    let texts = [3, 4, 5, 6, 7, 12, 13].map(|at| row.text(at).to_owned());
-    let decided = expected.decided_ms.unwrap_or_default();
-    row.int(2) == expected.opened_ms
-        && hash_columns(&texts) == *hash
-        && row.opt_text(8) == expected.verdict.as_deref()
-        && row.int(9) == decided
-        && row.opt_text(10) == expected.overridden.as_deref()
-        && row.int(11) == i64::from(expected.ended)
+/// The values of a rebuilt row, in the order of [`RUN_COLUMNS`].
+fn run_cells(row: &RunRow) -> Cells {
+    let [columns @ .., mode, producer] = &row.columns;
+    let mut cells = vec![Some(row.opened_ms.to_string())];
+    cells.extend(columns.iter().cloned().map(Some));
+    let decided_ms = row.decided_ms.unwrap_or_default().to_string();
+    cells.extend([row.verdict.clone(), Some(decided_ms), row.overridden.clone()]);
+    cells.extend([u8::from(row.ended).to_string(), mode.clone(), producer.clone()].map(Some));
+    cells
 }
 
-/// Checks the table of checkpoints against their records. Returns the rows without a record.
-pub(super) async fn check_checkpoints(
-    engine: &mut Engine,
-    walk: &mut Walk,
-) -> Result<Vec<MissingRecord>, sqlx::Error> {
+/// The first column of a stored row of a run that differs from the row derived from its records.
+pub(super) fn differing_column(row: &Row, state: &StreamState) -> Option<&'static str> {
+    let rebuilt = run_cells(state.row.as_ref()?);
+    let differs = stored_cells(row).into_iter().zip(rebuilt).zip(RUN_COLUMNS);
+    differs.into_iter().find(|((stored, rebuilt), _)| stored != rebuilt).map(|(_, column)| column)
+}
+
+/// Compares the tables of checkpoints, holds and imports.
+pub(super) async fn check_ledger_stream(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     use Column::{Int, Text};
-    let from = walk
-        .options
-        .since
-        .as_ref()
-        .map_or(i64::MIN, |_| i64::try_from(walk.started_after).unwrap_or(i64::MAX));
+    let whole = walk.options.since.is_none();
+    let from = if whole { i64::MIN } else { i64::try_from(walk.started_after).unwrap_or(i64::MAX) };
+    let rebuilt = std::mem::take(&mut walk.checkpoints.rows);
+    let cells = |root: &str, n: i64| vec![Some(root.to_owned()), Some(n.to_string())];
+    let rows = rebuilt.iter().map(|(size, (root, n))| {
+        let (size, n) = (i64::try_from(*size).unwrap_or(-1), i64::try_from(*n).unwrap_or(-1));
+        (size, cells(&hex(root), n))
+    });
+    let mut checkpoints = Rebuilt {
+        table: "checkpoint",
+        part: LedgerPart::Checkpoint,
+        columns: &["root", "n"],
+        rows: rows.collect(),
+        locate: |divergence, size: &i64| divergence.at_seq(size.unsigned_abs().saturating_add(1)),
+        found: Vec::new(),
+    };
     let rows = sql("SELECT size, root, n FROM checkpoint WHERE size >= $1 ORDER BY size").bind(from);
-    let rows = rows.rows(engine, &[Int, Text, Int]).await?;
-    let mut expected = std::mem::take(&mut walk.checkpoints.rows);
-    let mut missing = Vec::new();
-    for row in &rows {
-        let (size, n) = (row.int(0), row.int(2));
-        let divergence = match u64::try_from(size).ok().and_then(|size| expected.remove(&size)) {
-            Some((root, number)) if hex(&root) == row.text(1) && i64::try_from(number) == Ok(n) => continue,
-            Some((_, number)) => {
-                let what = "its row in the table of checkpoints does not match its record";
-                Divergence::changed(LedgerPart::Checkpoint, what).at_record(STREAM, number)
-            }
-            None => {
-                let next = walk.runs.get(STREAM).map_or(0, |state| state.next);
-                let kind =
-                    if n.unsigned_abs() >= next { DivergenceKind::Cut } else { DivergenceKind::Inserted };
-                missing.push(MissingRecord { run: STREAM.to_owned(), n: n.unsigned_abs() });
-                let what = format!(
-                    "the table of checkpoints has a row over {size} records, but no record of it exists"
-                );
-                let place = size.unsigned_abs().saturating_add(1);
-                Divergence::new(kind, LedgerPart::Checkpoint, what).at(STREAM, n.unsigned_abs(), place)
-            }
-        };
-        walk.findings.add(divergence);
+    for row in rows.rows(engine, &[Int, Text, Int]).await? {
+        let size = row.int(0);
+        if row.count(0) >= walk.seq() && !checkpoints.rows.contains_key(&size) {
+            let what =
+                format!("the table `checkpoint` has a row over {size} records, whose record is missing");
+            let divergence = Divergence::cut(LedgerPart::Checkpoint, what).at_record(STREAM, row.count(2));
+            checkpoints.found.push(divergence.at_seq(row.count(0).saturating_add(1)));
+        } else {
+            checkpoints.compare(&size, &cells(row.text(1), row.int(2)));
+        }
     }
-    for (_, (_, n)) in expected {
-        let what = "it has no row in the table of checkpoints";
-        walk.findings.add(Divergence::removed(LedgerPart::Checkpoint, what).at_record(STREAM, n));
+    checkpoints.finish(walk);
+    let sets = [
+        ("held", "SELECT run FROM held", std::mem::take(&mut walk.ledger_facts.held)),
+        ("imported", "SELECT run FROM imported", walk.ledger_facts.imported.clone()),
+    ];
+    for (table, statement, runs) in sets.into_iter().filter(|_| whole) {
+        let rows = runs.into_iter().map(|run| (run, Cells::new())).collect();
+        let part = LedgerPart::Index;
+        let mut set = Rebuilt { table, part, columns: &[], rows, locate: of_run, found: Vec::new() };
+        for row in sql(statement).rows(engine, &[Text]).await? {
+            set.compare(&row.text(0).to_owned(), &Cells::new());
+        }
+        set.finish(walk);
     }
-    Ok(missing)
+    Ok(())
 }
 
-/// Checks the stored hashes above the leaves.
+/// The stored hashes above the leaves.
 pub(super) async fn upper_rows(engine: &mut Engine) -> Result<TileRows, sqlx::Error> {
     let rows = sql("SELECT level, idx, hashes FROM tile WHERE level <> 0")
         .rows(engine, &[Column::Int, Column::Int, Column::Bytes])
@@ -181,12 +252,8 @@ pub(super) async fn upper_rows(engine: &mut Engine) -> Result<TileRows, sqlx::Er
     Ok(rows.iter().map(|row| (key(row), row.bytes(2).to_vec())).collect())
 }
 
-/// Checks that the stored hashes are exactly those of the last checkpoint.
-pub(super) async fn check_stored_tree(
-    engine: &mut Engine,
-    walk: &mut Walk,
-    upper: &BTreeMap<(u32, u64), usize>,
-) -> Result<(), sqlx::Error> {
+/// Checks that the stored hashes are exactly those of the last checkpoint. The walk has compared the leaves.
+pub(super) async fn check_stored_tree(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     let row = sql("SELECT COUNT(*), COALESCE(MAX(idx), -1), CAST(COALESCE(SUM(LENGTH(hashes)), 0) AS BIGINT), \
          COALESCE(MIN(idx), 0), CAST(COALESCE(SUM(CASE WHEN LENGTH(hashes) = $1 THEN 0 ELSE 1 END), 0) AS BIGINT) \
          FROM tile WHERE level = 0")
@@ -211,43 +278,24 @@ pub(super) async fn check_stored_tree(
         walk.findings.add(Divergence::removed(LedgerPart::Tree, what).at_seq(leaves + 1));
         return Ok(());
     }
-    if upper_row_lengths(leaves) != *upper {
-        let what = "the stored hashes above the leaves do not match the number of records";
-        walk.findings.add(Divergence::changed(LedgerPart::Tree, what));
-    }
-    Ok(())
-}
-
-/// The lengths of the stored rows above this number of leaves, in bytes, by level and index.
-fn upper_row_lengths(leaves: u64) -> BTreeMap<(u32, u64), usize> {
-    let (mut level, mut lengths) = (STRIDE, BTreeMap::new());
-    while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
-        for idx in 0..hashes.div_ceil(HASHES_PER_ROW) {
-            let length = (hashes - idx * HASHES_PER_ROW).min(HASHES_PER_ROW) * 32;
-            lengths.insert((level, idx), usize::try_from(length).unwrap_or(usize::MAX));
+    if let Some(rebuilt) = walk.tree.upper_rows(leaves) {
+        let cells =
+            |rows: TileRows| rows.into_iter().map(|(key, hashes)| (key, vec![Some(sha256_hex(&hashes))]));
+        let mut tiles = Rebuilt {
+            table: "tile",
+            part: LedgerPart::Tree,
+            columns: &["hash"],
+            rows: cells(rebuilt).collect(),
+            locate: |divergence, (level, idx): &(u32, u64)| {
+                let what = format!("the stored hashes {idx} of level {level}: {}", divergence.what);
+                Divergence { what, ..divergence }
+            },
+            found: Vec::new(),
+        };
+        for (key, stored) in cells(upper_rows(engine).await?) {
+            tiles.compare(&key, &stored);
         }
-        level += STRIDE;
-    }
-    lengths
-}
-
-/// Checks the tables of holds and imports against the records of the ledger's stream.
-pub(super) async fn check_holds_and_imports(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
-    let said = [
-        ("held", "SELECT run FROM held", &walk.ledger_facts.held),
-        ("imported", "SELECT run FROM imported", &walk.ledger_facts.imported),
-    ];
-    for (table, statement, said) in said {
-        let rows = sql(statement).rows(engine, &[Column::Text]).await?;
-        let there: BTreeSet<String> = rows.iter().map(|row| row.text(0).to_owned()).collect();
-        for run in there.difference(said) {
-            let what = format!("it has a row in the table `{table}`, but no record");
-            walk.findings.add(Divergence::inserted(LedgerPart::Index, what).of_run(run));
-        }
-        for run in said.difference(&there) {
-            let what = format!("it has no row in the table `{table}`");
-            walk.findings.add(Divergence::removed(LedgerPart::Index, what).of_run(run));
-        }
+        tiles.finish(walk);
     }
     Ok(())
 }
@@ -257,7 +305,7 @@ pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk)
     let rows = sql("SELECT signature.run, signature.n FROM signature LEFT JOIN record \
          ON record.run = signature.run AND record.n = signature.n WHERE record.seq IS NULL \
          ORDER BY signature.run, signature.n LIMIT $1")
-    .bind(MAX_NAMED)
+    .bind(MAX_NAMED as u64)
     .rows(engine, &[Column::Text, Column::Int])
     .await?;
     for row in &rows {
@@ -268,50 +316,55 @@ pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk)
     Ok(())
 }
 
-/// Checks the texts that records name against their hashes, and that the texts of runs exist.
+/// The names of the texts, which the walk looks for in the records: none is named yet.
+pub(super) async fn read_text_names(engine: &mut Engine) -> HashMap<Hash, bool> {
+    let mut names = HashMap::new();
+    let page = "SELECT sha256 FROM body WHERE sha256 > $1 ORDER BY sha256 LIMIT $2";
+    // An unreadable table is reported when its texts are compared.
+    let _ = read_pages(engine, page, Value::from(""), &[Column::Text], |row| {
+        names.extend(unhex(row.text(0)).map(|name| (name, false)));
+    })
+    .await;
+    names
+}
+
+/// Compares the texts with their hashes, with the records that require them, and with those that name them. Returns
+/// their number.
 pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
     let mut wanted = std::mem::take(&mut walk.texts);
     // A run's first record names its subject, unless its body was erased.
     let says =
         |state: &StreamState| !state.bodiless.iter().any(|range| range.contains(&0)) && !state.row_unknown;
     let all_named = walk.options.since.is_none() && walk.runs.values().all(says);
-    let mut unnamed = all_named.then(BTreeSet::new);
-    let (mut after, mut count) = (None::<String>, 0);
-    loop {
-        let page = match &after {
-            None => sql("SELECT sha256 FROM body ORDER BY sha256 LIMIT $1").bind(PAGE),
-            Some(after) => {
-                let next = "SELECT sha256 FROM body WHERE sha256 > $2 ORDER BY sha256 LIMIT $1";
-                sql(next).bind(PAGE).bind(after.as_str())
-            }
-        };
-        let rows = page.rows(engine, &[Column::Text]).await?;
-        let Some(last) = rows.last() else { break };
-        if after.as_deref().is_some_and(|after| last.text(0) <= after) {
-            return Err(unordered_rows_error());
-        }
-        after = Some(last.text(0).to_owned());
-        for row in &rows {
-            let name = row.text(0);
-            count += 1;
-            let named = unhex(name).and_then(|name| wanted.remove(&name));
-            let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(name);
-            // A text with invalid bytes differs.
-            let text = text.row(engine, &[Column::Text]).await.ok().flatten();
-            let same = text
-                .is_some_and(|text| text.opt_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name));
-            if !same {
-                let what = format!("the text {name} does not match its hash");
-                let divergence = Divergence::changed(LedgerPart::Body, what);
-                walk.findings.add(match named.as_deref() {
-                    Some([(run, n), ..]) => divergence.at_record(run, *n),
-                    _ => divergence,
-                });
-            } else if let (None, Some(unnamed)) = (named, &mut unnamed) {
-                unnamed.insert(name.to_owned());
+    let is_named = |hash: Hash| walk.text_names.get(&hash).is_none_or(|is_named| *is_named);
+    let (mut count, mut found) = (0, Vec::new());
+    let page = "SELECT sha256, text FROM body WHERE sha256 > $1 ORDER BY sha256 LIMIT $2";
+    let read = read_pages(engine, page, Value::from(""), &[Column::Text; 2], |row| {
+        let (name, text) = (row.text(0), row.text(1));
+        count += 1;
+        let hash = unhex(name);
+        let named = hash.and_then(|hash| wanted.remove(&hash));
+        if sha256_hex(text.as_bytes()) != name {
+            let divergence =
+                Divergence::changed(LedgerPart::Body, format!("the text {name} does not match its hash"));
+            found.push(match named.as_deref() {
+                Some([(run, n), ..]) => divergence.at_record(run, *n),
+                _ => divergence,
+            });
+        } else if all_named && hash.is_some_and(|hash| !is_named(hash)) {
+            // Older versions stored the history of a playbook, whose versions records name.
+            let is_version = |hash| walk.text_names.get(&hash).is_some_and(|is_named| *is_named);
+            let is_history =
+                text.contains(HISTORY_MARKER) && hashes_in(text).filter_map(unhex).any(is_version);
+            if !is_history {
+                let what = format!("the text {name} exists, but no record names it");
+                found.push(Divergence::inserted(LedgerPart::Body, what));
             }
         }
-    }
+    })
+    .await;
+    found.into_iter().for_each(|divergence| walk.findings.add(divergence));
+    read?;
     for (name, by) in wanted {
         let by = by.iter().find(|(run, _)| !walk.ledger_facts.erased_elsewhere.contains(&**run));
         if let Some((run, n)) = by {
@@ -319,57 +372,7 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
             walk.findings.add(Divergence::removed(LedgerPart::Body, what).at_record(run, *n));
         }
     }
-    if let Some(unnamed) = unnamed.filter(|unnamed| !unnamed.is_empty()) {
-        for name in unnamed_texts(engine, unnamed).await? {
-            let what = format!("the text {name} exists, but no record names it");
-            walk.findings.add(Divergence::inserted(LedgerPart::Body, what));
-        }
-    }
     Ok(count)
-}
-
-/// Which of some texts no record names, as a run's input or elsewhere in its data.
-async fn unnamed_texts(
-    engine: &mut Engine,
-    mut texts: BTreeSet<String>,
-) -> Result<BTreeSet<String>, sqlx::Error> {
-    let mut of_playbooks = BTreeSet::new();
-    let mut after = i64::MIN;
-    while !texts.is_empty() {
-        let page = "SELECT seq, kind, data FROM record WHERE seq > $1 AND data IS NOT NULL AND run <> $2 ORDER BY seq LIMIT $3";
-        let page = sql(page).bind(after).bind(STREAM).bind(PAGE);
-        let rows = page.rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
-        let Some(last) = rows.last() else { break };
-        if last.int(0) <= after {
-            return Err(unordered_rows_error());
-        }
-        after = last.int(0);
-        for row in &rows {
-            let Some(data) = row.opt_text(2).and_then(|data| serde_json::from_str(data).ok()) else {
-                continue;
-            };
-            for name in named_hashes(&data) {
-                texts.remove(name);
-                if row.text(1).starts_with("playbook") {
-                    of_playbooks.insert(name.to_owned());
-                }
-            }
-        }
-    }
-    let mut unnamed = BTreeSet::new();
-    for name in texts {
-        let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(&*name);
-        let text = text.row(engine, &[Column::Text]).await?;
-        // Older versions stored the history of a playbook with the record of its last version.
-        let is_history = text.as_ref().is_some_and(|text| {
-            let text = text.opt_text(0).unwrap_or_default();
-            text.contains(HISTORY_MARKER) && hashes_in(text).any(|hash| of_playbooks.contains(hash))
-        });
-        if !is_history {
-            unnamed.insert(name);
-        }
-    }
-    Ok(unnamed)
 }
 
 /// Reports missing bodies of records without a record of their erasure.
@@ -388,32 +391,5 @@ pub(super) fn check_bodies(walk: &mut Walk) {
         let is_first = state.bodiless.first().is_some_and(|range| range.start == n);
         let divergence = Divergence::removed(LedgerPart::Record, what).at_record(run, n);
         walk.findings.add(Divergence { seq: is_first.then_some(state.first_bodiless_seq), ..divergence });
-    }
-}
-
-/// The error for a corrupt file whose read would never end.
-fn unordered_rows_error() -> sqlx::Error {
-    sqlx::Error::Protocol("the database returns its rows out of order".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::upper_row_lengths;
-
-    #[test]
-    fn each_256_leaves_have_a_hash_above_them() {
-        let lengths = |leaves| upper_row_lengths(leaves).into_iter().collect::<Vec<_>>();
-        for leaves in [0, 1, 255] {
-            assert_eq!(lengths(leaves), []);
-        }
-        assert_eq!(lengths(256), [((8, 0), 32)]);
-        assert_eq!(lengths(1023), [((8, 0), 96)]);
-        assert_eq!(lengths(65_535), [((8, 0), 255 * 32)]);
-        assert_eq!(lengths(65_536), [((8, 0), 8192), ((16, 0), 32)]);
-        assert_eq!(lengths(70_000), [((8, 0), 8192), ((8, 1), 17 * 32), ((16, 0), 32)]);
-        assert_eq!(
-            lengths(200_000),
-            [((8, 0), 8192), ((8, 1), 8192), ((8, 2), 8192), ((8, 3), 13 * 32), ((16, 0), 96)]
-        );
     }
 }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::entropy::{hex, unhex};
 use quorate_kernel::ports::ledger::{Kind, PlaybookEvent};
 use quorate_kernel::record::{self, Imported, PlaybookEventData, RecordRange, RunOpened};
 use quorate_protocol::Json;
@@ -13,22 +15,20 @@ use serde_json::Map;
 use super::checkpoints::{Checkpoints, Rollback};
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::key_changes::LedgerSignatures;
-use super::pages::{Page, PageRow, StoredRecord};
-use super::record_check::{self, HeadMatcher};
-use super::runs::{Phase, StreamState, affects_row};
+use super::pages::{Page, StoredRecord};
+use super::record_check::{self, CheckedHead, Mismatch, object};
+use super::runs::{Phase, StreamState};
 use super::signatures::Jobs;
 use super::tree::TreeCheck;
 use super::{VerifyOptions, signatures};
 use crate::checkpoint::STREAM;
 use crate::merkle::{self, Hash};
-use crate::retention::{self, Erasure};
+use crate::retention::{self, Erasure, hashes_in};
 use crate::signing::run::RunKeyring;
 use crate::store::index::Change;
 
 /// The longest range of empty positions that the stored tree is searched for.
 const MAX_GAP: u64 = 1 << 16;
-/// The most breaks in the chains of runs, and the most ranges without records, that are investigated.
-const MAX_EXAMINED: usize = 1000;
 
 /// The record of a composed prompt, whose text is kept with those of its shadows.
 const COMPOSED: &str = PlaybookEvent::Composed.as_str();
@@ -52,13 +52,14 @@ pub(super) struct Walk {
     pub(super) rollbacks: Vec<Rollback>,
     /// Required texts, and the records that name each.
     pub(super) texts: HashMap<Hash, Vec<(Box<str>, u64)>>,
+    /// The stored texts, and whether a record names each.
+    pub(super) text_names: HashMap<Hash, bool>,
     /// The number of records before the start.
     pub(super) started_after: u64,
-    head_matcher: HeadMatcher,
+    /// Whether a record could not be read, so that the tables cannot be rebuilt.
+    pub(super) stopped: bool,
     /// The last passed position.
     seq: u64,
-    gaps: Vec<Range<u64>>,
-    jumps: Vec<ChainJump>,
 }
 
 #[derive(Default)]
@@ -97,14 +98,6 @@ pub(super) struct LedgerFacts {
     pub(super) erased_elsewhere: BTreeSet<String>,
 }
 
-/// A record that does not follow the preceding one of its run.
-struct ChainJump {
-    run: Box<str>,
-    missing: Range<u64>,
-    seq: u64,
-    late: bool,
-}
-
 impl Walk {
     /// The position before the first walked record, which follow those of `tree`.
     pub(super) fn new(
@@ -118,6 +111,7 @@ impl Walk {
             options,
             runs,
             started_after: tree.size(),
+            stopped: false,
             seq: tree.size(),
             tree,
             checkpoints,
@@ -129,9 +123,7 @@ impl Walk {
             ledger_signatures: LedgerSignatures::default(),
             rollbacks: Vec::new(),
             texts: HashMap::new(),
-            head_matcher: HeadMatcher::default(),
-            gaps: Vec::new(),
-            jumps: Vec::new(),
+            text_names: HashMap::new(),
         }
     }
 
@@ -147,21 +139,11 @@ impl Walk {
 
     /// Walks over a page.
     pub(super) fn page(&mut self, page: &Page) {
-        for line in &page.rows {
-            match line {
-                PageRow::Record(stored) => self.record(stored, page),
-                PageRow::Unreadable { seq, why } => {
-                    if let Some(place) = self.advance_to(*seq, page) {
-                        let what = format!("it cannot be read: {why}");
-                        self.findings.add(Divergence::changed(LedgerPart::Record, what).at_seq(place));
-                        self.check_witness_roots();
-                        self.seq = place;
-                        self.tree.push_missing(page.leaf(place), &mut self.findings);
-                    }
-                }
-            }
+        for stored in &page.records {
+            self.record(stored, page);
         }
         if let Some(why) = &page.error {
+            self.stopped = true;
             let what = format!("cannot read any records from here on: {why}");
             self.findings.add(Divergence::changed(LedgerPart::Record, what).at_seq(self.seq + 1));
         }
@@ -177,15 +159,18 @@ impl Walk {
         };
         let missing = self.seq + 1..seq;
         if !missing.is_empty() {
-            if self.gaps.len() < MAX_EXAMINED {
-                self.gaps.push(missing.clone());
-            }
+            let what = match missing.end - missing.start {
+                1 => "the record at this place is missing".to_owned(),
+                many => format!("the records at {many} places are missing"),
+            };
+            let divergence = Divergence::removed(LedgerPart::Record, what).at_seq(missing.start);
+            self.findings.add(divergence.up_to_seq(missing.end - 1));
             for place in missing.take(usize::try_from(MAX_GAP).unwrap_or(usize::MAX)) {
                 self.check_witness_roots();
-                self.tree.push_missing(page.leaf(place), &mut self.findings);
+                self.tree.push_missing(page.leaf(place));
             }
             if seq - self.seq > MAX_GAP {
-                self.tree.push_missing(None, &mut self.findings);
+                self.tree.push_missing(None);
             }
         }
         Some(seq)
@@ -207,25 +192,69 @@ impl Walk {
         self.counts.count(stored, place);
         let leaf = merkle::leaf(stored.head.as_bytes());
         let in_tree = page.leaf(place);
-        let sound = in_tree == Some(leaf);
-        let fits = match self.runs.get(&*stored.run) {
-            Some(state) if i64::try_from(state.next) == Ok(stored.n) => {
-                self.head_matcher.matched_time(stored, state.leaf.as_ref())
+        let checked = record_check::check(stored);
+        let next = |run: &str| self.runs.get(run).map_or(0, |state| state.next);
+        let (run, n) = match &checked {
+            // Its head is hashed, the columns beside it are not.
+            Err(Mismatch { head: Some(head), .. }) if i64::try_from(next(&stored.run)) != Ok(stored.n) => {
+                (head.run.clone(), head.n)
             }
-            None if stored.n == 0 => self.head_matcher.matched_time(stored, None),
-            _ => None,
+            _ => (stored.run.clone(), stored.n.unsigned_abs()),
         };
-        match fits {
-            Some(at_ms) => {
-                let n = stored.n.unsigned_abs();
-                self.state(&stored.run).advance(n, leaf, place, sound);
-                self.check_signatures(stored, &stored.run, n, at_ms, leaf, place);
-                self.interpret(stored, n, at_ms, place);
+        let next = next(&run);
+        if let Some((kind, at, what)) = self.chain_break(&run, n, next, &checked) {
+            // The tree tells best why a record is not the one that was sealed at its position.
+            if checked.is_err() || !self.tree.differs(&leaf, in_tree.as_ref()) {
+                self.findings.add(Divergence::new(kind, LedgerPart::Record, what).at(&run, at, place));
             }
-            None => self.irregular_record(stored, leaf, place, sound),
+        }
+        if n >= next {
+            self.state(&run).advance(n, leaf, place);
+        }
+        let at_ms = match &checked {
+            Ok(head) => Some(head.at_ms),
+            Err(mismatch) => mismatch.head.as_ref().and_then(|head| parse_rfc3339(&head.at)),
+        };
+        if let Some(at_ms) = at_ms {
+            self.check_signatures(stored, &run, n, at_ms, leaf, place);
+        }
+        match checked {
+            Ok(head) => self.interpret(stored, n, head.at_ms, place),
+            Err(_) => self.state(&run).row_unknown = true,
         }
         self.seq = place;
-        self.tree.push(&stored.run, stored.n.unsigned_abs(), leaf, in_tree, &mut self.findings);
+        self.tree.push(&run, n, leaf, in_tree);
+    }
+
+    /// Why a record does not continue its run: kind, number of the record that it is about, and what is wrong.
+    fn chain_break(
+        &self,
+        run: &str,
+        n: u64,
+        next: u64,
+        checked: &Result<CheckedHead, Mismatch>,
+    ) -> Option<(DivergenceKind, u64, String)> {
+        let state = self.runs.get(run);
+        match checked {
+            _ if n < next => Some((DivergenceKind::Inserted, n, format!("a record {run}/{n} precedes it"))),
+            Err(mismatch) => Some((DivergenceKind::Changed, n, mismatch.what.clone())),
+            Ok(_) if n > next => {
+                Some((DivergenceKind::Removed, next, format!("{run}/{next} is missing before {run}/{n}")))
+            }
+            Ok(head) if head.prev == state.and_then(|state| state.leaf) => None,
+            // The preceding record was changed.
+            Ok(_) if state.is_some_and(|state| self.findings.has_record_at(state.seq)) => None,
+            Ok(_) => {
+                let what = match n {
+                    0 => "the first record of a run names a predecessor".to_owned(),
+                    _ => format!(
+                        "it does not name the hash of {run}/{} before it: one of the two was changed",
+                        n - 1
+                    ),
+                };
+                Some((DivergenceKind::Changed, n, what))
+            }
+        }
     }
 
     fn state(&mut self, run: &str) -> &mut StreamState {
@@ -234,76 +263,6 @@ impl Walk {
         }
         // It was inserted by the line above.
         self.runs.entry(run.into()).or_insert_with(StreamState::new)
-    }
-
-    /// Reports a record that does not follow in its run, and continues after it.
-    fn irregular_record(&mut self, stored: &StoredRecord, leaf: Hash, place: u64, sound: bool) {
-        let mismatch = record_check::explain_mismatch(stored);
-        let next = |run: &str| self.runs.get(run).map_or(0, |state| state.next);
-        let row_fits = i64::try_from(next(&stored.run)) == Ok(stored.n);
-        let (run, n) = match &mismatch.head {
-            Some(head) if !row_fits => (head.run.clone(), head.n),
-            _ => (stored.run.clone(), stored.n.unsigned_abs()),
-        };
-        let say = |kind, what: String| Divergence::new(kind, LedgerPart::Record, what).at(&run, n, place);
-        let next = next(&run);
-        let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.take_late(n));
-        if late {
-            // The divergence at its expected position covers it.
-            for jump in self.jumps.iter_mut().filter(|jump| *jump.run == run && jump.missing.contains(&n)) {
-                jump.late = true;
-            }
-            let what = format!("it is after {run}/{}", next - 1);
-            self.findings.add(say(DivergenceKind::Reordered, what));
-        } else if n < next {
-            let what = format!("a record {run}/{n} precedes it");
-            self.findings.add(say(DivergenceKind::Inserted, what));
-        } else {
-            if let Some(what) = &mismatch.what {
-                self.findings.add(say(DivergenceKind::Changed, what.clone()));
-            } else if n == next {
-                self.broken_link(&run, n, place, sound);
-            }
-            if n > next && self.jumps.len() < MAX_EXAMINED {
-                self.jumps.push(ChainJump {
-                    run: run.as_str().into(),
-                    missing: next..n,
-                    seq: place,
-                    late: false,
-                });
-            }
-            self.state(&run).advance(n, leaf, place, sound);
-        }
-        let at_ms = mismatch.head.as_ref().and_then(|head| quorate_kernel::clock::parse_rfc3339(&head.at));
-        if let Some(at_ms) = at_ms {
-            self.check_signatures(stored, &run, n, at_ms, leaf, place);
-        }
-        let whole = mismatch.what.is_none() && at_ms.is_some();
-        match (whole, at_ms) {
-            (true, Some(at_ms)) => self.interpret(stored, n, at_ms, place),
-            _ => self.state(&run).row_unknown = true,
-        }
-    }
-
-    /// Investigates a record that does not name the hash of the preceding one: one of the two was changed.
-    fn broken_link(&mut self, run: &str, n: u64, place: u64, sound: bool) {
-        let Some(state) = self.runs.get(run) else {
-            let what = "the first record of a run names a predecessor";
-            self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
-            return;
-        };
-        if self.findings.has_record_at(state.seq) {
-            return;
-        }
-        let before_is_sealed = state.matches_tree && !sound;
-        let divergence = if before_is_sealed || state.seq == 0 {
-            let what = "it does not name its predecessor's hash";
-            Divergence::changed(LedgerPart::Record, what).at(run, n, place)
-        } else {
-            let what = format!("the record after it ({run}/{n}) names another hash than its own");
-            Divergence::changed(LedgerPart::Record, what).at(run, n - 1, state.seq)
-        };
-        self.findings.add(divergence);
     }
 
     fn check_signatures(
@@ -336,7 +295,7 @@ impl Walk {
         let is = |kind: Kind| stored.kind == kind.as_str();
         let opens = n == 0 && is(Kind::RunOpened);
         let data = match opens || is(Kind::Keyring) {
-            true => stored.data.as_deref().and_then(object),
+            true => stored.data.as_deref().and_then(|data| object(data).ok()),
             false => None,
         };
         let audit = opens.then(|| data.as_ref().and_then(RunKeyring::from_opened).map(Arc::new));
@@ -372,26 +331,21 @@ impl Walk {
     fn interpret(&mut self, stored: &StoredRecord, n: u64, at_ms: i64, place: u64) {
         let StoredRecord { run, kind, .. } = stored;
         let ours = run == STREAM;
-        let data = match &stored.data {
-            Some(data) if ours || affects_row(kind) || kind == COMPOSED => {
-                let data = object(data);
-                if data.is_none() {
-                    let what = "its data is not a canonical JSON object".to_owned();
-                    self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
-                }
-                data
-            }
-            Some(data) => {
-                if let Err(error) = record_check::check_object(data) {
-                    self.findings.add(
-                        Divergence::changed(LedgerPart::Record, format!("its data cannot be read: {error}"))
-                            .at(run, n, place),
-                    );
-                }
+        let data = match stored.data.as_deref().map(object) {
+            Some(Ok(data)) => Some(data),
+            Some(Err(what)) => {
+                self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
                 None
             }
             None => None,
         };
+        if !self.text_names.is_empty() {
+            for hash in stored.data.iter().flat_map(|data| hashes_in(data)).filter_map(unhex) {
+                if let Some(is_named) = self.text_names.get_mut(&hash) {
+                    *is_named = true;
+                }
+            }
+        }
         let state = self.state(run);
         if stored.data.is_none() {
             state.note_bodiless(kind, n, at_ms, place);
@@ -426,54 +380,15 @@ impl Walk {
 
     /// Collects the texts that a record requires: a run's subject, and composed prompts.
     fn note_texts<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a str>) {
-        for name in texts.filter_map(quorate_kernel::entropy::unhex) {
+        for name in texts.filter_map(unhex) {
             self.texts.entry(name).or_default().push((run.into(), n));
         }
     }
 
-    /// Reports missing records after the last one, as far as they are known.
-    pub(super) fn finish_records(&mut self, index: &[MissingRecord]) {
+    /// Ends the walk over the records.
+    pub(super) fn finish_records(&mut self) {
         self.check_witness_roots();
         self.jobs.run(&mut self.findings);
-        let mut jumps = std::mem::take(&mut self.jumps);
-        let mut others = index.iter();
-        for gap in std::mem::take(&mut self.gaps) {
-            let what = match gap.end - gap.start {
-                1 => "the record at this place is missing".to_owned(),
-                many => format!("the records at {many} places are missing"),
-            };
-            let divergence =
-                Divergence::removed(LedgerPart::Record, what).at_seq(gap.start).up_to_seq(gap.end - 1);
-            // The next record of a run names a missing one. The index names a missing last record or a missing run.
-            let jump = jumps.iter().position(|jump| !jump.late && jump.seq >= gap.end);
-            let divergence = match jump {
-                Some(at) => {
-                    let ChainJump { run, missing, seq: place, late } = jumps.swap_remove(at);
-                    let explained = missing.start + (gap.end - gap.start);
-                    if explained < missing.end {
-                        jumps.push(ChainJump {
-                            run: run.clone(),
-                            missing: explained..missing.end,
-                            seq: place,
-                            late,
-                        });
-                    }
-                    divergence.at_record(&run, missing.start)
-                }
-                None => match others.next() {
-                    Some(MissingRecord { run, n }) => divergence.at_record(run, *n),
-                    None => divergence,
-                },
-            };
-            self.findings.add(divergence);
-        }
-        for jump in jumps {
-            let ChainJump { run, missing, seq: place, late } = jump;
-            let (first, next) = (missing.start, missing.end);
-            let what = format!("{run}/{next} exists, but {run}/{first} is missing before it");
-            let kind = if late { DivergenceKind::Reordered } else { DivergenceKind::Removed };
-            self.findings.add(Divergence::new(kind, LedgerPart::Record, what).at(&run, first, place));
-        }
     }
 
     /// Open runs, in the order in which they were opened.
@@ -482,18 +397,6 @@ impl Walk {
         let open: BTreeSet<_> = open.map(|(run, state)| (state.opened, &**run)).collect();
         open.into_iter().map(|(_, run)| run).collect()
     }
-}
-
-/// Reports a missing record that the index names.
-pub(super) struct MissingRecord {
-    pub(super) run: String,
-    pub(super) n: u64,
-}
-
-/// The data of a record; `None` if it has duplicate keys, because readers could take either value.
-pub(super) fn object(data: &str) -> Option<Map<String, Json>> {
-    record_check::check_object(data).ok()?;
-    serde_json::from_str(data).ok()
 }
 
 impl Walk {
@@ -563,14 +466,14 @@ impl Walk {
                 }
             }
         }
-        for name in texts.iter().filter_map(|text| quorate_kernel::entropy::unhex(text)) {
+        for name in texts.iter().filter_map(|text| unhex(text)) {
             let needed = self.texts.get(&name).into_iter().flatten().find(|(other, _)| {
                 let known = about(self, other).filter(|(_, phase)| *phase != Phase::Unknown);
                 **other != **run
                     && known.is_some_and(|(other, _)| !retention::may_free_text(&erasure, &other, at_ms))
             });
             if let Some((other, _)) = needed {
-                return Err(format!("the text {} is needed by {other}", quorate_kernel::entropy::hex(&name)));
+                return Err(format!("the text {} is needed by {other}", hex(&name)));
             }
             self.texts.remove(&name);
         }

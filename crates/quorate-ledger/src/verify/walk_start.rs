@@ -25,8 +25,6 @@ pub(super) struct WalkStart {
     pub(super) tree: TreeCheck,
     pub(super) seals: Checkpoints,
     pub(super) runs: HashMap<Box<str>, StreamState>,
-    /// The lengths of the stored rows above the leaves.
-    pub(super) upper_row_lengths: std::collections::BTreeMap<(u32, u64), usize>,
     /// Why the stored tree cannot be used, and the trusted tree if known. In that case the walk starts at the first
     /// record.
     pub(super) mismatch: Option<(Option<TreeHead>, Divergence)>,
@@ -44,16 +42,13 @@ pub enum CheckpointNotFound {
 }
 
 /// Starts at the first record.
-pub(super) async fn from_first_record(engine: &mut Engine, has_tree: bool) -> Result<WalkStart, sqlx::Error> {
-    let rows = if has_tree { tables::upper_rows(engine).await? } else { TileRows::new() };
-    let upper_row_lengths = row_lengths(&rows);
-    Ok(WalkStart {
-        tree: TreeCheck::new(Frontier::new(), rows),
+pub(super) fn from_first_record() -> WalkStart {
+    WalkStart {
+        tree: TreeCheck::new(Frontier::new(), &TileRows::new()),
         seals: Checkpoints::default(),
         runs: HashMap::new(),
-        upper_row_lengths,
         mismatch: None,
-    })
+    }
 }
 
 /// Starts after a checkpoint.
@@ -68,7 +63,7 @@ pub(super) async fn after_checkpoint(
         let what = format!("the trusted checkpoint covers {size} records, but there are only {last}");
         Divergence::cut(LedgerPart::Checkpoint, what).at_seq(last + 1).up_to_seq(size)
     };
-    let mut begin = from_first_record(engine, true).await?;
+    let mut begin = from_first_record();
     let sealed = match find_checkpoint(engine, since).await? {
         Ok(sealed) => sealed,
         Err(CheckpointNotFound::Size(size)) if last < size => {
@@ -97,7 +92,7 @@ pub(super) async fn after_checkpoint(
     match frontier {
         Ok(frontier) if frontier.tree_head() == trusted => {
             let rows = tables::upper_rows(engine).await?;
-            begin.tree = TreeCheck::new(frontier, rows);
+            begin.tree = TreeCheck::new(frontier, &rows);
         }
         frontier => {
             let what = match frontier {
@@ -127,7 +122,7 @@ pub(super) async fn after_checkpoint(
             );
             let divergence = Divergence::changed(LedgerPart::Witness, what).at_seq(1).up_to_seq(wanted.size);
             begin.mismatch = Some((Some(trusted), divergence));
-            return Ok(Ok(WalkStart { mismatch: begin.mismatch, ..from_first_record(engine, true).await? }));
+            return Ok(Ok(WalkStart { mismatch: begin.mismatch, ..from_first_record() }));
         }
     }
     Ok(Ok(begin))
@@ -231,8 +226,4 @@ pub(super) async fn run_states_at(
         runs.insert(run.into(), state);
     }
     Ok(runs)
-}
-
-fn row_lengths(rows: &TileRows) -> std::collections::BTreeMap<(u32, u64), usize> {
-    rows.iter().map(|(key, hashes)| (*key, hashes.len())).collect()
 }
