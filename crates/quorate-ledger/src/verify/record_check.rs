@@ -26,7 +26,7 @@ pub(super) struct CheckedHead {
 pub(super) struct Mismatch {
     pub(super) what: String,
     /// The head, if it can be parsed.
-    pub(super) head: Option<Head>,
+    pub(super) head: Option<Box<Head>>,
 }
 
 /// Checks a record by itself.
@@ -55,7 +55,7 @@ pub(super) fn check(stored: &StoredRecord) -> Result<CheckedHead, Mismatch> {
             None => format!("its time is {}", head.at),
         }
     };
-    Err(Mismatch { what, head: Some(head) })
+    Err(Mismatch { what, head: Some(Box::new(head)) })
 }
 
 /// Whether data matches a hash. The hash of erased data must only be well-formed.
@@ -106,9 +106,11 @@ impl<'de> Visitor<'de> for SomeKeys {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         let mut data = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            match self.0.contains(&&*key) {
-                true => drop(data.insert(key, fields.next_value()?)),
-                false => drop(fields.next_value::<IgnoredAny>()?),
+            if self.0.contains(&&*key) {
+                let value: Json = fields.next_value()?;
+                data.insert(key, value);
+            } else {
+                let IgnoredAny = fields.next_value()?;
             }
         }
         Ok(data)

@@ -95,10 +95,6 @@ impl<K: Ord> Rebuilt<'_, K> {
     }
 }
 
-fn of_run(divergence: Divergence, run: &String) -> Divergence {
-    divergence.of_run(run)
-}
-
 /// Reads a table in the order of its first column, page by page, so that reading a corrupt file ends.
 async fn read_pages(
     engine: &mut Engine,
@@ -133,7 +129,7 @@ pub(super) async fn check_runs(engine: &mut Engine, walk: &mut Walk) -> Result<(
         part: LedgerPart::Index,
         columns: &RUN_COLUMNS,
         rows: rows.collect(),
-        locate: of_run,
+        locate: |divergence, run: &String| divergence.of_run(run),
         found: Vec::new(),
     };
     let page = "SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
@@ -234,7 +230,8 @@ pub(super) async fn check_ledger_stream(engine: &mut Engine, walk: &mut Walk) ->
     for (table, statement, runs) in sets.into_iter().filter(|_| whole) {
         let rows = runs.into_iter().map(|run| (run, Cells::new())).collect();
         let part = LedgerPart::Index;
-        let mut set = Rebuilt { table, part, columns: &[], rows, locate: of_run, found: Vec::new() };
+        let locate = |divergence: Divergence, run: &String| divergence.of_run(run);
+        let mut set = Rebuilt { table, part, columns: &[], rows, locate, found: Vec::new() };
         for row in sql(statement).rows(engine, &[Text]).await? {
             set.compare(&row.text(0).to_owned(), &Cells::new());
         }

@@ -61,7 +61,11 @@ async fn a_record_that_is_touched_is_named() {
             assert_eq!((first.kind, first.seq), (*kind, Some(*n)), "{statement}: {first}");
             continue;
         }
-        assert_eq!((first.kind, first.seq), (*kind, Some(seq_of(run, *n as usize))), "{statement}: {first}");
+        assert_eq!(
+            (first.kind, first.seq),
+            (*kind, Some(seq_of(run, usize::try_from(*n).expect("small")))),
+            "{statement}: {first}"
+        );
         // A missing record is named by the next one of its run, or by the row of its run.
         let names = |found: &Divergence| found.run.as_deref() == Some(run);
         assert!(report.divergences.iter().any(names), "{statement}: {:?}", report.divergences);
