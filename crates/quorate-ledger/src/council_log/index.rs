@@ -1,6 +1,5 @@
 //! The index of the log: updated with appended lines, rebuilt if the log was replaced.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
@@ -9,13 +8,13 @@ use std::path::Path;
 use futures::TryStreamExt as _;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::LedgerError;
-use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
+use sqlx::{Connection as _, QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
 use tokio::sync::mpsc;
 
 use super::line::{LogEvent, LogLine};
 use crate::store::connection::{Connection, Writer};
+use crate::store::engine;
 use crate::{Store, files};
 
 /// The number of bytes at either end of the indexed part that identify the log.
@@ -400,7 +399,7 @@ pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<
     let (send, mut batches) = mpsc::channel(2);
     let part = 0..known.bytes;
     let reader = std::thread::spawn(move || parse(file, part, &send));
-    let compared = compare_lines(index, &known, &mut batches).await;
+    let compared = compare_rebuilt(index, &known, &mut batches).await;
     drop(batches);
     let read =
         reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
@@ -408,37 +407,57 @@ pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<
     compared.map_err(|error| store.error(error))
 }
 
-async fn compare_lines(
+/// Indexes the lines again, in memory, and compares the rows.
+async fn compare_rebuilt(
     index: &mut SqliteConnection,
     known: &IndexRow,
     batches: &mut mpsc::Receiver<Batch>,
 ) -> Result<Option<String>, sqlx::Error> {
-    let (mut after, mut corrupt) = (i64::MIN, 0);
-    let mut sum = DeliberatorSum::default();
+    let mut scratch = engine::log_index_in_memory().await?;
+    let mut transaction = scratch.begin().await?;
+    let (mut next, mut corrupt) = (1, 0);
     while let Some(batch) = batches.recv().await {
+        next = insert(&mut transaction, known.id, next, &batch).await?;
         corrupt += batch.corrupt;
-        let rows = lines(index, known.id, after, batch.lines.len()).await?;
-        for (at, (start, length, line)) in batch.lines.iter().enumerate() {
-            let Some(row) = rows.get(at).filter(|row| row_matches(row, *start, *length, line)) else {
-                return Ok(Some(format!("its line at byte {start} differs from the log")));
-            };
-            after = row.get(0);
-            // A deliberator that a line names twice with equal data is indexed once.
-            let distinct: BTreeSet<_> =
-                line.deliberators.iter().map(|(member, marks)| (member, marks.to_columns())).collect();
-            distinct.into_iter().for_each(|(member, marks)| sum.add(after, member, marks));
-        }
     }
-    if !lines(index, known.id, after, 1).await?.is_empty() {
-        return Ok(Some("it has lines that the log lacks".to_owned()));
-    }
+    transaction.commit().await?;
     if corrupt != known.corrupt {
         let had = known.corrupt;
         return Ok(Some(format!("it has {had} unreadable lines, but the log has {corrupt}")));
     }
-    let indexed = DeliberatorSum::from_index(index, known.id).await?;
-    Ok((indexed != sum).then(|| "its data about deliberators does not match the lines".to_owned()))
+    for select in [LINES, DELIBERATORS] {
+        let mut stored = sqlx::query(select).bind(known.id).fetch(&mut *index);
+        let mut rebuilt = sqlx::query(select).bind(known.id).fetch(&mut scratch);
+        loop {
+            let (stored, rebuilt) = (stored.try_next().await?, rebuilt.try_next().await?);
+            let text = |row: &SqliteRow| row.try_get::<String, _>(1).ok();
+            match (&stored, &rebuilt) {
+                (None, None) => break,
+                (Some(_), None) => return Ok(Some("it has lines that the log lacks".to_owned())),
+                (Some(stored), Some(rebuilt))
+                    if text(stored).is_some_and(|row| Some(row) == text(rebuilt)) => {}
+                (_, Some(rebuilt)) => {
+                    let start = rebuilt.try_get::<i64, _>(0)?;
+                    return Ok(Some(format!("its line at byte {start} differs from the log")));
+                }
+            }
+        }
+    }
+    Ok(None)
 }
+
+/// The rows of a log's lines, as text in which values of different types differ.
+const LINES: &str = "SELECT at_byte, quote(at_byte) || ' ' || quote(bytes) || quote(event) || quote(prior) || quote(span) || \
+     quote(artifact_type) || quote(verdict) || quote(at_ms) || ' ' || quote(elapsed_ms) || ' ' || quote(calls) || ' ' || \
+     quote(tokens) || quote(producer) || quote(positions) || quote(positioned) || ' ' || quote(blocking) || ' ' || \
+     quote(scored) || ' ' || quote(scores) FROM log_line WHERE log = ? ORDER BY id";
+
+/// The rows of its deliberators. Row ids differ between an index that grew and a new one, but not their order.
+const DELIBERATORS: &str = "SELECT at_byte, quote(member) || quote(at_byte) || ' ' || quote(blocks) || ' ' || \
+     quote(irreducible) || ' ' || quote(flipped) || ' ' || quote(schema_failed) || ' ' || quote(timed_out) || ' ' || \
+     quote(first_score) || ' ' || quote(last_score) || ' ' || quote(reprompts) \
+     FROM log_seat LEFT JOIN log_line ON log_line.id = log_seat.line WHERE log_seat.log = ? \
+     ORDER BY member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts, line";
 
 /// Whether an earlier version wrote the file last. If so, the index is rebuilt before the next count.
 async fn has_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
@@ -451,77 +470,6 @@ async fn has_orphan_lines(index: &mut SqliteConnection) -> Result<bool, sqlx::Er
     let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
          UNION ALL SELECT 1 FROM log_seat WHERE log NOT IN (SELECT id FROM log) LIMIT 1";
     Ok(sqlx::query(select).fetch_optional(index).await?.is_some())
-}
-
-async fn lines(
-    index: &mut SqliteConnection,
-    log: i64,
-    after: i64,
-    count: usize,
-) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens, \
-         producer, positions, positioned, blocking, scored, scores FROM log_line WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
-    sqlx::query(select)
-        .bind(log)
-        .bind(after)
-        .bind(i64::try_from(count).unwrap_or(i64::MAX))
-        .fetch_all(index)
-        .await
-}
-
-/// Values of different types differ.
-fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &LogLine) -> bool {
-    let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
-    let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);
-    let (positions, counts) = derived(line);
-    number(1, to_i64(start))
-        && number(2, to_i64(length))
-        && text(3, line.event.as_str())
-        && number(4, i64::from(line.is_prior()))
-        && text(5, &line.span)
-        && text(6, &line.artifact_type)
-        && text(7, &line.verdict)
-        && number(8, line.at_ms)
-        && number(9, line.elapsed_ms)
-        && number(10, line.calls)
-        && number(11, line.tokens)
-        && text(12, &line.producer)
-        && text(13, &positions)
-        && (14..).zip(counts).all(|(at, wanted)| number(at, wanted))
-}
-
-/// Rows of deliberators in any order: their number, and the sum of their hashes.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct DeliberatorSum {
-    count: u64,
-    sum: u128,
-}
-
-impl DeliberatorSum {
-    async fn from_index(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
-        let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, \
-             last_score, reprompts FROM log_seat WHERE log = ?";
-        let mut sum = DeliberatorSum::default();
-        let mut rows = sqlx::query(select).bind(log).fetch(index);
-        while let Some(row) = rows.try_next().await? {
-            let mut marks = [0; 8];
-            for (mark, at) in marks.iter_mut().zip(2..) {
-                *mark = row.try_get::<i64, usize>(at)?;
-            }
-            sum.add(row.try_get(0)?, row.try_get(1)?, marks);
-        }
-        Ok(sum)
-    }
-
-    fn add(&mut self, line: i64, member: &str, marks: [i64; 8]) {
-        let mut hash = Sha256::new();
-        hash.update(line.to_be_bytes());
-        marks.iter().for_each(|mark| hash.update(mark.to_be_bytes()));
-        hash.update(member.as_bytes());
-        let hash: [u8; 32] = hash.finalize().into();
-        self.count += 1;
-        self.sum = self.sum.wrapping_add(u128::from_be_bytes(hash[..16].try_into().unwrap_or_default()));
-    }
 }
 
 #[cfg(test)]

@@ -553,7 +553,7 @@ pub(super) async fn create_log_index(transaction: &mut SqliteConnection) -> Resu
 }
 
 /// An index of the log in memory.
-pub(super) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Error> {
+pub(crate) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Error> {
     let mut connection = SqliteConnectOptions::new().disable_statement_logging().connect().await?;
     sqlx::raw_sql(LOG_INDEX).execute(&mut connection).await?;
     Ok(connection)

@@ -363,9 +363,14 @@ impl Walk {
         let Some(data) = data else { return };
         if kind == Kind::RunOpened.as_str() {
             let opened: RunOpened = record::read(&data).unwrap_or_default();
+            self.state(run).note_opened(&opened);
             self.note_texts(run, n, opened.inputs.iter().map(|input| &*input.sha256));
             if let Some(what) = opened.input_mismatch() {
                 self.findings.add(Divergence::changed(LedgerPart::Input, what).at(run, n, place));
+            }
+        } else if kind == Kind::RunEnded.as_str() {
+            if let Err(what) = self.state(run).check_restated(&data) {
+                self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
             }
         } else if kind == COMPOSED {
             let composed: PlaybookEventData = record::read(&data).unwrap_or_default();
