@@ -209,6 +209,7 @@ mod tests {
             "a1B2c3D4",
             "key",
             "| password | a1B2c3D4 |\n",
+            "password=é1Bß2",
         ] {
             is_linear(part);
         }
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn sentences_stay_behind_every_keyword_and_name() {
         // X10
-        let prose = "everybody who joins today keeps this price of 25$ for ever, and nobody pays a fee of 3%";
+        let prose = "Élise and everybody who joins today keep this price of 25 € for ever, and nobody pays a fee of 3%";
         let keywords = SHAPES.iter().flat_map(|shape| &shape.keywords).chain(&assignment::WORDS);
         let mut texts: Vec<String> = keywords
             .flat_map(|word| {
