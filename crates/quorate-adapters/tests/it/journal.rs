@@ -2,6 +2,7 @@
 //! it, and several processes.
 mod concurrent_edits;
 mod contents;
+mod length;
 mod model;
 mod other_programs;
 mod processes;
