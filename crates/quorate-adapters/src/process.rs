@@ -40,7 +40,8 @@ pub fn ends_descendants() -> bool {
     agent_cli::ends_descendants()
 }
 
-/// Ends all members, for a program that exits in a hurry.
+/// Kills all processes of members, without the usual two seconds. Takes a second at most if a process cannot be killed.
+/// The program calls it before it exits in a hurry.
 pub fn terminate_members() {
     agent_cli::terminate_members();
 }

@@ -42,7 +42,6 @@ pub use environment::{MEMBER_ID_VARIABLE, MEMBER_VARIABLE};
 pub use guard::{ends_descendants, ignores_hangups};
 #[cfg(feature = "agent-cli")]
 pub use presets::{BARE_PRESET, CliPreset, PRESETS};
-pub use running_process::terminate_members;
 
 use crate::optional_kinds;
 
@@ -59,6 +58,12 @@ const GRACE_PERIOD: Duration = Duration::from_secs(2);
 #[cfg(not(feature = "agent-cli"))]
 pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Err(optional_kinds::missing_executor(KIND))
+}
+
+/// Kills all processes of members and waits for their end. Takes a second at most if a process cannot be killed.
+pub fn terminate_members() {
+    running_process::kill_all();
+    wait_for_members(guard::KILL_TIMEOUT);
 }
 
 /// Keeps an ended child until it is waited for, whatever signal handling the parent of this process chose. The program

@@ -4,11 +4,12 @@
 //! The future only waits for it. When the future is dropped the thread notices and ends the member in the same way,
 //! with or without an async runtime.
 //!
-//! This file also owns the files of an attempt, and the limit on concurrent attempts of one program.
+//! This file also owns the files of an attempt, the limit on concurrent attempts of one program, and the retry of a start
+//! that fails for lack of processes or descriptors.
 
 use std::collections::BTreeMap;
-use std::io::PipeReader;
-use std::os::fd::AsFd;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 
 use quorate_kernel::ports::executor::{Admission, Failure, Settings};
 use quorate_protocol::Json;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -52,7 +55,13 @@ pub(super) async fn run(
     let cannot_start =
         |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
     // Dropping `_held` tells the thread that the caller no longer waits.
-    let (hangup, _held) = std::io::pipe().map_err(cannot_start)?;
+    let (hangup, _held) = loop {
+        match std::io::pipe() {
+            Ok(pipe) => break pipe,
+            Err(error) if is_shortage(&error, deadline) => tokio::time::sleep(SHORTAGE_DELAY).await,
+            Err(error) => return Err(cannot_start(error)),
+        }
+    };
     let (report, reported) = oneshot::channel();
     let live = LiveAttempt::enter();
     let span = tracing::Span::current();
@@ -82,7 +91,17 @@ fn supervise(
     if !launch.cwd.as_os_str().is_empty() && !launch.cwd.is_dir() {
         return Err(Failure::failed(format!("`{}` is not a directory", launch.cwd.display())));
     }
-    let child = launch.spawn().map_err(|error| command::start_failure(&launch.program, &error))?;
+    let child = loop {
+        match launch.spawn() {
+            Ok(child) => break child,
+            Err(error) if is_shortage(&error, deadline) => {
+                if hung_up(hangup.as_fd()) {
+                    return Err(Failure::TimedOut);
+                }
+            }
+            Err(error) => return Err(command::start_failure(&launch.program, &error)),
+        }
+    };
     let broken = |error: std::io::Error| {
         Failure::failed(format!("cannot use the pipes of `{}`: {error}", launch.program.display()))
     };
@@ -220,6 +239,22 @@ impl Concurrency {
 /// One for each core, and at least [`MIN_DEFAULT`].
 fn default_limit() -> usize {
     std::thread::available_parallelism().map_or(MIN_DEFAULT, |cores| cores.get().max(MIN_DEFAULT))
+}
+
+const SHORTAGE_DELAY: Duration = Duration::from_millis(50);
+
+/// Whether a start failed for a shortage, and there is time to retry.
+fn is_shortage(error: &io::Error, deadline: Instant) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    let short = short.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    short && monotonic_now() + SHORTAGE_DELAY < deadline
+}
+
+/// Waits on a thread; returns whether the caller has hung up.
+fn hung_up(hangup: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(hangup, PollFlags::IN)];
+    let ready = poll(&mut polled, Timespec::try_from(SHORTAGE_DELAY).ok().as_ref());
+    ready.is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(all(test, unix))]

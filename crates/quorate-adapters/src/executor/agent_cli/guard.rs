@@ -4,8 +4,8 @@
 //! On Linux a command is not the child of this process but of its guard, a fork of this process that runs no other
 //! program. The guard is the subreaper of the command: a process whose parent exits becomes the guard's child, also after
 //! `setsid` and a double fork. The guard exits as the command did, once it has no children. It kills what the command
-//! leaves behind. When this process asks for it or dies, it sends SIGTERM to the group, and SIGKILL two seconds later to
-//! all that remains.
+//! leaves behind. When this process asks for it by SIGTERM or dies, it sends SIGTERM to the group, and SIGKILL two seconds
+//! later to all that remains; at SIGINT it kills all at once.
 //!
 //! A command can kill its guard. Then the system kills the command, and this process the group; processes outside of the
 //! group remain. Other systems have no guard: there this process ends the group.
@@ -21,7 +21,7 @@ use super::GRACE_PERIOD;
 
 /// How long a guard waits for processes that it has killed; only one that is stuck in the kernel, or that runs as another
 /// user, takes longer.
-const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long after [`request_exit`] the child may take to exit before its group is killed.
 pub(super) const EXIT_TIMEOUT: Duration = match cfg!(target_os = "linux") {
@@ -52,6 +52,15 @@ pub(super) fn request_exit(child: Pid) {
     for signal in [Signal::TERM, Signal::CONT] {
         let _ = kill_process_group(child, signal);
     }
+}
+
+/// Kills the processes of a contained child at once: the guard kills all of them, and exits.
+pub(super) fn kill_all(child: Pid) {
+    // It fails if no process is left.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::kill_process(child, Signal::INT);
+    #[cfg(not(target_os = "linux"))]
+    kill_group(child);
 }
 
 /// Kills the group of a contained child that was not reaped: until then the system does not reuse its id.
@@ -153,11 +162,18 @@ mod linux {
                 }
                 Some(_) => KILL_INTERVAL,
             };
-            if wait_for_signal(timeout) == libc::SIGTERM && kill_at.is_none() {
-                // The guard is in the group, and has blocked the signal.
-                let _ = kill_current_process_group(Signal::TERM);
-                let _ = kill_current_process_group(Signal::CONT);
-                kill_at = Some(monotonic_now() + GRACE_PERIOD);
+            match wait_for_signal(timeout) {
+                libc::SIGTERM if kill_at.is_none() => {
+                    // The guard is in the group, and has blocked the signal.
+                    let _ = kill_current_process_group(Signal::TERM);
+                    let _ = kill_current_process_group(Signal::CONT);
+                    kill_at = Some(monotonic_now() + GRACE_PERIOD);
+                }
+                libc::SIGINT => {
+                    let now = monotonic_now();
+                    kill_at = Some(kill_at.map_or(now, |at| at.min(now)));
+                }
+                _ => {}
             }
         }
     }
@@ -194,8 +210,9 @@ mod linux {
         };
         // SAFETY: set and time are valid for the calls, and no information about the signal is asked for.
         unsafe {
-            libc::sigaddset(&raw mut awaited, libc::SIGCHLD);
-            libc::sigaddset(&raw mut awaited, libc::SIGTERM);
+            for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
+                libc::sigaddset(&raw mut awaited, signal);
+            }
             libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
         }
     }

@@ -24,11 +24,9 @@ fn running() -> MutexGuard<'static, Vec<Pid>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends all members. The program calls it before it exits in a hurry: where guards outlive the program, members still get
-/// their two seconds.
-pub fn terminate_members() {
-    let end = if cfg!(target_os = "linux") { guard::request_exit } else { guard::kill_group };
-    running().iter().for_each(|child| end(*child));
+/// Kills the processes of all children.
+pub(super) fn kill_all() {
+    running().iter().for_each(|child| guard::kill_all(*child));
 }
 
 /// A contained child: on Linux the guard, which exits as the command did, and elsewhere the command.
