@@ -58,15 +58,6 @@ pub enum PublicKeyError {
     Malformed(String),
 }
 
-/// What a locked trait matches, if that is not what it is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TraitReach {
-    /// No text.
-    Never,
-    /// Every text.
-    Always,
-}
-
 /// A kind of synthesis rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleKind {

@@ -3,5 +3,6 @@
 //! The corpora on which they are measured lie in `tests/` of this crate.
 
 pub mod lexicon;
+pub mod locks;
 pub mod secrets;
 pub mod words;

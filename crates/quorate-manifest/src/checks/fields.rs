@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::CheckContext;
 use crate::assembly::{HEURISTICS, MatchMode, Mode};
-use crate::capabilities::TraitReach;
+use quorate_text::locks::TraitReach;
 use crate::config::{MAX_SAMPLES, MAX_STAND_INS};
 use crate::decimal::Decimal;
 use crate::document::schema_error;

@@ -9,7 +9,6 @@ mod advisory;
 mod budget;
 mod council;
 mod council_review;
-mod evasion;
 mod hierarchy;
 mod outcomes;
 mod own_policy;

@@ -1,3 +1,6 @@
-//! The tests of this crate from outside, in one binary: a module for what is tested.
+//! Corpora of texts, and what the operations of this crate make of them.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod evasion;
 mod lexicon;

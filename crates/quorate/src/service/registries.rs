@@ -12,9 +12,9 @@ use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::Registry;
 use quorate_ledger::signing::{InvalidKey, PublicKey};
 use quorate_manifest::assembly::MatchMode;
-use quorate_manifest::capabilities::{PublicKeyError, RuleKind, TraitReach};
+use quorate_manifest::capabilities::{PublicKeyError, RuleKind};
 use quorate_protocol::gather;
-use quorate_protocol::locks::trait_reach;
+use quorate_protocol::locks::{TraitReach, trait_reach};
 use quorate_protocol::rules::{RegisterRuleError, Rules};
 use regex::RegexBuilder;
 

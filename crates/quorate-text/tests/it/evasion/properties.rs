@@ -1,8 +1,9 @@
 //! Properties of folding and of places, on texts made to be difficult.
 
 use proptest::prelude::*;
-use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Layer, LockedTrait, Locks, excerpt, fold};
+use quorate_text::locks::{Layer, Matcher, excerpt, fold};
+
+use crate::evasion::matcher;
 
 /// Pieces that mean something to the matcher, to be put together in any way.
 fn piece() -> impl Strategy<Value = String> {
@@ -103,12 +104,11 @@ fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..most).prop_map(|pieces| pieces.concat())
 }
 
-fn one(locked: &str) -> Locks {
-    let traits = [LockedTrait::plain(locked)];
-    Locks::compile(&traits, MatchMode::Substring).unwrap()
+fn one(locked: &str) -> Matcher {
+    matcher(&[locked])
 }
 
-/// What [`Locks::check`] is compared with: case-insensitively, and no more.
+/// What [`Matcher::check`] is compared with: case-insensitively, and no more.
 fn contains(text: &str, locked: &str) -> bool {
     !locked.is_empty() && text.to_lowercase().contains(&locked.to_lowercase())
 }
@@ -140,8 +140,8 @@ proptest! {
     // L2: a place lies on character boundaries; the best place is one of all; and nothing overlaps.
     #[test]
     fn places_are_places(text in text(30), locked in text(4)) {
-        let locks = one(&locked);
-        let (best, all) = (locks.check(&text), locks.find_all(&text));
+        let matcher = one(&locked);
+        let (best, all) = (matcher.check(&text), matcher.find_all(&text));
         prop_assert_eq!(best.is_empty(), all.is_empty());
         for hit in best.iter().chain(&all) {
             prop_assert!(text.is_char_boundary(hit.span.start) && text.is_char_boundary(hit.span.end));

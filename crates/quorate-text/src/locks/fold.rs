@@ -1,0 +1,394 @@
+//! Folding: reads a text as characters with their places, removes markup, and writes the folded forms that are searched.
+
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::{compose, decompose_compatible};
+
+use super::character::{STROKE, case, ends_line, is_blank, is_invisible, is_mark, push_look, simplified};
+use super::reference::reference;
+
+/// A text without what makes two writings of the same words different: compatibility forms, case, marks, characters that are
+/// not seen, entities, HTML tags, the targets of links, Markdown's marks, line-end hyphens, and runs of white space, which
+/// become one space. Looks do not change: a Cyrillic а stays one. Folding is idempotent.
+pub fn fold(text: &str) -> String {
+    let mut tokens = read(text, Marks::Dropped);
+    if let Some(unmarked) = Markup::find(&tokens) {
+        tokens = unmarked.removed(&tokens);
+    }
+    // Removed markup leaves no markup; but with it the next folding might find some.
+    tokens.retain(|token| !matches!(token.c, '&' | '<' | '>'));
+    folded(&tokens).text.nfc().collect()
+}
+
+/// What a name looks like, by its letters and figures: names with the same look are easily confused (`Ada`, `\u{430}da`, `a-da`).
+pub fn look_of_name(name: &str) -> String {
+    letters(&skeleton(&read(name, Marks::Dropped)).reading('l')).text
+}
+
+/// A character as read, and the bytes of the text that it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) c: char,
+    start: u32,
+    end: u32,
+}
+
+/// Whether accents and other marks belong to the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Marks {
+    Kept,
+    Dropped,
+}
+
+/// The longest text that is read, in bytes; the rest of a longer one is left out.
+const MAX_BYTES: usize = u32::MAX as usize;
+
+/// The fewest tag characters in a row that are read as the ASCII that they spell. Fewer spell nothing, and are invisible.
+const MIN_TAGS: usize = 4;
+
+/// The visible characters of a text, normalized (NFKC), with entities decoded. Soft hyphens stay: they may end a line.
+pub(super) fn read(text: &str, marks: Marks) -> Vec<Token> {
+    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+    let mut reader = Reader { tokens: Vec::with_capacity(text.len()), marks, span: (0, 0) };
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let mut len = c.len_utf8();
+        if c == '&'
+            && let Some(((first, second), bytes)) = reference(&text[at..])
+        {
+            len = bytes;
+            reader.place(at, len);
+            reader.push(first);
+            second.into_iter().for_each(|c| reader.push(c));
+        } else if let Some(ascii) = spelled_by_tag(c) {
+            let run = text[at..].chars().map_while(spelled_by_tag).count();
+            if run >= MIN_TAGS {
+                reader.place(at, len);
+                reader.push(ascii);
+                reader.push_tags(&text[at + len..], at + len);
+            }
+            len *= run;
+        } else {
+            reader.place(at, len);
+            reader.push(c);
+        }
+        at += len;
+    }
+    reader.tokens
+}
+
+fn spelled_by_tag(c: char) -> Option<char> {
+    ('\u{e0020}'..='\u{e007e}').contains(&c).then(|| char::from_u32(u32::from(c) & 0x7f)).flatten()
+}
+
+struct Reader {
+    tokens: Vec<Token>,
+    marks: Marks,
+    /// The bytes of the character that is read.
+    span: (u32, u32),
+}
+
+impl Reader {
+    #[expect(clippy::cast_possible_truncation, reason = "the longest text fits")]
+    fn place(&mut self, at: usize, len: usize) {
+        self.span = (at as u32, (at + len) as u32);
+    }
+
+    fn push_tags(&mut self, text: &str, mut at: usize) {
+        for (tag, ascii) in text.chars().map_while(|c| Some((c, spelled_by_tag(c)?))) {
+            self.place(at, tag.len_utf8());
+            self.push(ascii);
+            at += tag.len_utf8();
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        if c.is_ascii_graphic() {
+            self.push_token(c);
+        } else if is_blank(c) {
+            self.push_token(if ends_line(c) { '\n' } else { ' ' });
+        } else if c == '\u{ad}' {
+            self.push_token(c);
+        } else if is_mark(c) {
+            self.push_mark(c);
+        } else if !is_invisible(c) {
+            decompose_compatible(simplified(c), |part| self.push_part(part));
+        }
+    }
+
+    fn push_part(&mut self, part: char) {
+        if is_mark(part) {
+            self.push_mark(part);
+        } else if is_blank(part) {
+            self.push_token(' ');
+        } else if !(continues_letter(part) && self.compose(part)) {
+            self.push_token(simplified(part));
+        }
+    }
+
+    fn push_mark(&mut self, mark: char) {
+        if self.marks == Marks::Kept {
+            if !self.compose(mark) {
+                self.push_token(mark);
+            }
+        } else if let Some(last) = self.tokens.last_mut().filter(|last| last.end == self.span.0) {
+            // The marks on a letter belong to its place.
+            last.end = self.span.1;
+        }
+    }
+
+    /// Makes one character of the last one and the next, if there is one.
+    fn compose(&mut self, c: char) -> bool {
+        let composed = self.tokens.last_mut().and_then(|last| Some((compose(last.c, c)?, last)));
+        composed.map(|(c, last)| (last.c, last.end) = (c, self.span.1)).is_some()
+    }
+
+    fn push_token(&mut self, c: char) {
+        self.tokens.push(Token { c, start: self.span.0, end: self.span.1 });
+    }
+}
+
+/// Whether the preceding letter continues with it: a vowel or a final of a Hangul syllable, a sound mark of a kana.
+fn continues_letter(c: char) -> bool {
+    matches!(c, '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}')
+}
+
+/// Where the markup of a text is.
+pub(super) struct Markup(Vec<(Range<usize>, Kind)>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A tag, the target of a link, a mark of emphasis: nothing, or a space.
+    Mark,
+    /// The hyphen at the end of a line, with the line's end: nothing.
+    Hyphen,
+    /// A low line within a word, or the sign of a quotation: it stays, or is a space.
+    Space,
+}
+
+/// How far the end of a tag or of a link's target is looked for, in characters.
+const MAX_MARKUP_CHARS: usize = 512;
+
+impl Markup {
+    /// `None` if there is no markup.
+    pub(super) fn find(tokens: &[Token]) -> Option<Markup> {
+        let (mut spans, mut at, mut has_comment_end) = (Vec::new(), 0, true);
+        while at < tokens.len() {
+            let rest = &tokens[at..];
+            let (len, kind) = match rest[0].c {
+                '<' => (tag_len(rest, &mut has_comment_end), Kind::Mark),
+                ']' => (target_len(rest), Kind::Mark),
+                '*' | '~' | '`' | '[' | '\\' => (1, Kind::Mark),
+                '_' if is_within_word(tokens, at) => (1, Kind::Space),
+                '_' => (1, Kind::Mark),
+                '-' | '\u{ad}' => (line_end_len(rest), Kind::Hyphen),
+                '\n' => (quotation_len(rest), Kind::Space),
+                _ => (0, Kind::Mark),
+            };
+            if len > 0 {
+                spans.push((at..at + len, kind));
+            }
+            at += len.max(1);
+        }
+        (!spans.is_empty()).then_some(Markup(spans))
+    }
+
+    /// The tokens without the markup.
+    pub(super) fn removed(&self, tokens: &[Token]) -> Vec<Token> {
+        self.replaced(tokens, |kind, c| (kind == Kind::Space).then_some(if c == '_' { '_' } else { ' ' }))
+    }
+
+    /// The tokens with space in place of the markup.
+    pub(super) fn spaced(&self, tokens: &[Token]) -> Vec<Token> {
+        self.replaced(tokens, |kind, _| (kind != Kind::Hyphen).then_some(' '))
+    }
+
+    fn replaced(&self, tokens: &[Token], by: impl Fn(Kind, char) -> Option<char>) -> Vec<Token> {
+        let mut kept = Vec::with_capacity(tokens.len());
+        let mut from = 0;
+        for (span, kind) in &self.0 {
+            kept.extend_from_slice(&tokens[from..span.start]);
+            let first = tokens[span.start];
+            kept.extend(by(*kind, first.c).map(|c| Token { c, ..first }));
+            from = span.end;
+        }
+        kept.extend_from_slice(&tokens[from..]);
+        kept
+    }
+}
+
+/// Markdown takes a low line between two letters for no mark: `data_index`.
+fn is_within_word(tokens: &[Token], at: usize) -> bool {
+    let is_letter = |at: usize| tokens.get(at).is_some_and(|token| token.c.is_alphanumeric());
+    at > 0 && is_letter(at - 1) && is_letter(at + 1)
+}
+
+/// The length of the tag or comment that begins here; 0 for another sign.
+fn tag_len(rest: &[Token], has_comment_end: &mut bool) -> usize {
+    let c = |at: usize| rest.get(at).map_or(' ', |token| token.c);
+    if *has_comment_end && c(1) == '!' && c(2) == '-' && c(3) == '-' {
+        let end =
+            rest.windows(3).skip(2).position(|end| end[0].c == '-' && end[1].c == '-' && end[2].c == '>');
+        match end {
+            Some(end) => return end + 5,
+            None => *has_comment_end = false,
+        }
+    }
+    if !(c(1).is_ascii_alphabetic() || matches!(c(1), '!' | '/' | '?')) {
+        return 0;
+    }
+    let (mut quote, mut first) = (None, 0);
+    for (at, token) in rest.iter().enumerate().take(MAX_MARKUP_CHARS) {
+        match (quote, token.c) {
+            (None, '>') => return at + 1,
+            (None, sign @ ('"' | '\'')) if c(at - 1) == '=' => quote = Some(sign),
+            (Some(open), sign) if open == sign => quote = None,
+            // A `>` in quotes does not end a tag, unless the quotes do not end.
+            (Some(_), '>') if first == 0 => first = at + 1,
+            _ => {}
+        }
+    }
+    first
+}
+
+/// The length of a closing bracket, with the target of the link whose text it ends: `](…)`, `][…]`.
+fn target_len(rest: &[Token]) -> usize {
+    let Some(open) = rest.get(1).map(|token| token.c).filter(|c| matches!(c, '(' | '[')) else { return 1 };
+    let close = if open == '(' { ')' } else { ']' };
+    let mut depth = 0;
+    for (at, token) in rest.iter().enumerate().take(MAX_MARKUP_CHARS).skip(1) {
+        if token.c == open {
+            depth += 1;
+        } else if token.c == close {
+            depth -= 1;
+            if depth == 0 {
+                return at + 1;
+            }
+        }
+    }
+    1
+}
+
+/// The length of a hyphen, the line's end after it and what the next line begins with; 0 for a hyphen within a line.
+fn line_end_len(rest: &[Token]) -> usize {
+    let blanks = rest[1..].iter().take_while(|token| matches!(token.c, ' ' | '\n')).count();
+    if !rest[1..=blanks].iter().any(|token| token.c == '\n') {
+        return 0;
+    }
+    1 + blanks + quotation_signs(&rest[1 + blanks..])
+}
+
+/// The length of a line's end and the signs of quotation after it; 0 without such signs.
+fn quotation_len(rest: &[Token]) -> usize {
+    match quotation_signs(&rest[1..]) {
+        0 => 0,
+        signs => 1 + signs,
+    }
+}
+
+/// The number of blanks and signs of quotation that a line begins with; 0 without such signs.
+fn quotation_signs(line: &[Token]) -> usize {
+    let len = line.iter().take_while(|token| matches!(token.c, ' ' | '>')).count();
+    if line[..len].iter().any(|token| token.c == '>') { len } else { 0 }
+}
+
+/// Text that knows for each of its bytes which bytes of the text as given it comes from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mapped {
+    pub(super) text: String,
+    from: Vec<(u32, u32)>,
+}
+
+impl Mapped {
+    /// Where bytes of it come from.
+    pub(super) fn source(&self, span: Range<usize>) -> Range<usize> {
+        let from = &self.from[span];
+        let end = from.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        from.first().map_or(0, |(start, _)| *start as usize)..end as usize
+    }
+
+    /// The characters of the text as given that a part of it comes from, in bytes of that part.
+    pub(super) fn characters(&self, span: Range<usize>) -> usize {
+        self.from[span].chunk_by(|one, other| one == other).count()
+    }
+
+    /// A skeleton with a letter for its strokes and an `o` for its zeros.
+    pub(super) fn reading(&self, stroke: char) -> Mapped {
+        let letter = |c| match c {
+            '1' | STROKE => stroke,
+            '0' => 'o',
+            c => c,
+        };
+        Mapped { text: self.text.chars().map(letter).collect(), from: self.from.clone() }
+    }
+
+    fn push(&mut self, c: char, from: (u32, u32)) {
+        self.text.push(c);
+        self.from.resize(self.text.len(), from);
+    }
+
+    fn push_blank(&mut self, from: (u32, u32)) {
+        if !self.text.ends_with(' ') {
+            self.push(' ', from);
+        }
+    }
+}
+
+/// A text with case folded, and nothing else.
+#[expect(clippy::cast_possible_truncation, reason = "the longest text fits")]
+pub(super) fn cased(text: &str) -> Mapped {
+    let mut cased = Mapped::default();
+    for (at, c) in text[..text.floor_char_boundary(MAX_BYTES)].char_indices() {
+        let from = (at as u32, (at + c.len_utf8()) as u32);
+        case(c).for_each(|c| cased.push(c, from));
+    }
+    cased
+}
+
+/// Tokens with case folded and white space collapsed.
+pub(super) fn folded(tokens: &[Token]) -> Mapped {
+    let mut folded = Mapped::default();
+    for token in tokens {
+        let from = (token.start, token.end);
+        match token.c {
+            ' ' | '\n' => folded.push_blank(from),
+            '\u{ad}' => {}
+            c if c.is_ascii() => folded.push(c.to_ascii_lowercase(), from),
+            c => case(c).filter(|c| !is_mark(*c)).for_each(|c| folded.push(c, from)),
+        }
+    }
+    folded
+}
+
+/// Tokens by what they look like.
+pub(super) fn skeleton(tokens: &[Token]) -> Mapped {
+    let mut skeleton = Mapped::default();
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).map_or(' ', |before| tokens[before].c);
+        let after = tokens.get(at + 1).map_or(' ', |after| after.c);
+        let from = (token.start, token.end);
+        match token.c {
+            ' ' | '\n' => skeleton.push_blank(from),
+            '\u{ad}' => {}
+            // A capital I among small letters passes for an l, and an l among capitals for an I.
+            'I' if before.is_lowercase() => skeleton.push(STROKE, from),
+            'l' if before.is_uppercase() && after.is_uppercase() => skeleton.push(STROKE, from),
+            c => {
+                push_look(c, &mut skeleton.text);
+                skeleton.from.resize(skeleton.text.len(), from);
+            }
+        }
+    }
+    skeleton
+}
+
+/// The letters and figures of a skeleton alone. They know where in the skeleton they come from.
+#[expect(clippy::cast_possible_truncation, reason = "the longest text fits")]
+pub(super) fn letters(skeleton: &Mapped) -> Mapped {
+    let mut letters = Mapped::default();
+    for (at, c) in skeleton.text.char_indices().filter(|(_, c)| c.is_alphanumeric()) {
+        letters.push(c, (at as u32, (at + c.len_utf8()) as u32));
+    }
+    letters
+}
