@@ -1,6 +1,7 @@
 //! What the running program supports: registered kinds, patterns, embedders and public keys. The loader asks through
 //! [`Capabilities`]; this crate names no kind itself.
 
+use quorate_text::locks::TraitReach;
 use serde_json::Value;
 
 use crate::assembly::{MatchMode, Mode};

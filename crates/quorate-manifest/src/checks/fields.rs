@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_text::locks::TraitReach;
 use serde_json::{Value, json};
 
 use super::CheckContext;
 use crate::assembly::{HEURISTICS, MatchMode, Mode};
-use quorate_text::locks::TraitReach;
 use crate::config::{MAX_SAMPLES, MAX_STAND_INS};
 use crate::decimal::Decimal;
 use crate::document::schema_error;

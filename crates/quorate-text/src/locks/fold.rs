@@ -108,7 +108,8 @@ impl Reader {
             self.push_token(c);
         } else if is_blank(c) {
             self.push_token(if ends_line(c) { '\n' } else { ' ' });
-        } else if c == '\u{ad}' {
+        } else if matches!(c, '\u{ad}' | 'ϲ' | 'Ϲ') {
+            // Compatibility makes a sigma of a lunate one, which looks like a c.
             self.push_token(c);
         } else if is_mark(c) {
             self.push_mark(c);

@@ -58,14 +58,14 @@ impl Search {
             given.push((cased(text).text, index));
             for tokens in forms(text) {
                 let form = folded(&tokens).text;
-                if form.trim().is_empty() {
-                    continue;
-                }
                 let coarse = coarse(&tokens);
                 sieve = sieve.filter(|_| form.is_ascii() && !coarse.is_empty()).map(|mut all| {
                     all.push((coarse, index));
                     all
                 });
+                if form.trim().is_empty() {
+                    continue;
+                }
                 plain.push((form, index));
                 let Some((phrase, skeleton, letters)) = Phrase::new(index, &tokens) else { continue };
                 if phrase.letters >= MIN_LETTERS {
@@ -134,14 +134,15 @@ impl Search {
             let reading = look.reading(*stroke);
             self.skeleton.find(&reading.text, |index, span| {
                 let phrase = &self.phrases[index];
-                if phrase.may_look_like(&look, span.clone()) {
+                let has_figure = look.text[span.clone()].contains(['0', '1']);
+                if phrase.may_look_like(&reading, &span, has_figure) {
                     hit(phrase.trait_index, Layer::Skeleton, look.source(span));
                 }
             });
             let bare = letters(&reading);
             self.letters.find(&bare.text, |index, span| {
                 let (phrase, span) = (&self.phrases[index], bare.source(span));
-                if phrase.may_be_set_apart(&look, span.clone()) {
+                if phrase.may_be_set_apart(&reading, &span) {
                     hit(phrase.trait_index, Layer::SetApart, look.source(span));
                 }
             });
@@ -292,41 +293,47 @@ impl Phrase {
         (phrase.letters > 0).then_some((phrase, reading.text, letters))
     }
 
-    /// Whether a place that has the look of the phrase may be it. `text` is the skeleton before it was read.
-    fn may_look_like(&self, text: &Mapped, span: Range<usize>) -> bool {
-        if self.letters >= MIN_LETTERS_WITHIN_WORDS {
-            return true;
-        }
-        let words = words(&text.text, span.clone());
-        let has_figure = text.text[span.clone()].contains(['0', '1']);
-        is_whole_word(&text.text, &span)
-            && words.into_iter().map(|word| text.characters(word)).sum::<usize>() == self.letters
-            && (self.letters >= MIN_LETTERS || self.has_figure || !has_figure)
+    /// Whether a place in a skeleton that has the look of the phrase may be it.
+    fn may_look_like(&self, text: &Mapped, span: &Range<usize>, has_figure: bool) -> bool {
+        let words = words(&text.text, span.clone()).into_iter();
+        self.letters >= MIN_LETTERS_WITHIN_WORDS
+            || (is_whole_word(&text.text, span)
+                && words.map(|word| text.characters(word)).sum::<usize>() == self.letters
+                && (self.letters >= MIN_LETTERS || self.has_figure || !has_figure))
     }
 
-    /// Whether a place that has the letters of the phrase in a row may be it. `text` is the skeleton before it was read.
-    fn may_be_set_apart(&self, text: &Mapped, span: Range<usize>) -> bool {
+    /// Whether a place in a skeleton that has the letters of the phrase in a row may be it.
+    fn may_be_set_apart(&self, text: &Mapped, span: &Range<usize>) -> bool {
         let is_long = self.letters >= MIN_LETTERS_WITH_ANY_BLANKS;
         let words = words(&text.text, span.clone());
         let lengths: Vec<usize> = words.iter().map(|word| text.characters(word.clone())).collect();
-        if !is_whole_word(&text.text, &span)
+        if !is_whole_word(&text.text, span)
             || (self.letters < MIN_LETTERS_WITHIN_WORDS && lengths.iter().sum::<usize>() != self.letters)
         {
             return false;
         }
-        let mut own = 0;
-        for (at, (letters, gap)) in gaps(&text.text, &words).enumerate() {
-            let wanted = self.gaps.binary_search_by_key(&letters, |(letters, _)| *letters).ok();
-            own += usize::from(wanted.is_some());
+        let own = |letters: usize| {
+            let found = self.gaps.binary_search_by_key(&letters, |(letters, _)| *letters).ok()?;
+            Some(self.gaps[found].1.as_str())
+        };
+        let is_part = |(at, (letters, gap)): (usize, (usize, &str))| {
+            let own = own(letters);
             // A blank within a word is one only between single letters: `a lone wolf` is not `alone`.
-            let may_part = wanted.is_some() || gap != " " || (lengths[at] == 1 && lengths[at + 1] == 1);
+            let may_part = is_long || own.is_some() || gap != " " || lengths[at..at + 2] == [1, 1];
             let is_sentence_end = gap.starts_with('.') && gap.ends_with(' ') && lengths[at] > 1;
-            let is_as_wanted = wanted.is_some_and(|wanted| self.gaps[wanted].1 == gap);
-            if !is_as_wanted && (!(may_part || is_long) || is_sentence_end || gap.contains(BREAKS)) {
-                return false;
-            }
-        }
-        is_long || (own == self.gaps.len() && words.len() > 1)
+            own == Some(gap) || (may_part && !is_sentence_end && !gap.contains(BREAKS))
+        };
+        gaps(&text.text, &words).enumerate().all(is_part) && (is_long || self.has_own_gaps(text, &words))
+    }
+
+    /// Whether something parts the words of the phrase, be it markup that was removed.
+    fn has_own_gaps(&self, text: &Mapped, words: &[Range<usize>]) -> bool {
+        let letters: Vec<usize> = words
+            .iter()
+            .flat_map(|word| text.text[word.clone()].char_indices().map(|(at, _)| word.start + at))
+            .collect();
+        let place = |letter: usize| text.source(letters[letter]..letters[letter] + 1);
+        self.gaps.iter().all(|(before, _)| place(before - 1).end < place(*before).start)
     }
 }
 
