@@ -16,7 +16,7 @@ const ROUNDS: usize = 9;
 const SHORT: u32 = 1_000;
 
 /// What mentors and reviewers write, in many scripts, with markup, entities and code.
-const MIXED: &str = include_str!("../../crates/quorate-protocol/tests/it/evasion/benign.txt");
+const MIXED: &str = include_str!("../../crates/quorate-text/tests/it/evasion/benign.txt");
 
 const STEMS: [&str; 20] = [
     "warmth",

@@ -52,10 +52,10 @@ pub fn answer_schema(mode: AssemblyMode) -> answers::Schema {
 /// The version of a mode, as `run.opened` names it.
 pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
-        AssemblyMode::Advisory => "advisory/3",
-        AssemblyMode::Voting => "voting/6",
-        AssemblyMode::Peer => "peer/6",
-        AssemblyMode::Hierarchy => "hierarchy/5",
+        AssemblyMode::Advisory => "advisory/4",
+        AssemblyMode::Voting => "voting/7",
+        AssemblyMode::Peer => "peer/7",
+        AssemblyMode::Hierarchy => "hierarchy/6",
     }
 }
 

@@ -14,8 +14,8 @@ use super::{Layer, Wanted};
 /// and an n. A shorter one would be seen everywhere: `fail` in `faila`, `modem` in `modern`.
 const MIN_LETTERS_WITHIN_WORDS: usize = 6;
 
-/// The fewest letters of a trait that may have a figure in place of a letter, or its letters set apart: `FA1L` and
-/// `F-A-I-L`, but `A1` is not `AI`, nor `a. I` either.
+/// The fewest letters of a trait that may have a figure in place of a letter, or its letters set apart by more than
+/// dots: `FA1L` and `F-A-I-L`, but of `AI` only `A.I.`.
 const MIN_LETTERS: usize = 4;
 
 /// The fewest letters of a trait that is seen wherever blanks are between its letters: `ign orethe policy`.
@@ -68,9 +68,7 @@ impl Search {
                 }
                 plain.push((form, index));
                 let Some((phrase, skeleton, letters)) = Phrase::new(index, &tokens) else { continue };
-                if phrase.letters >= MIN_LETTERS {
-                    bare.push((letters, phrases.len()));
-                }
+                bare.push((letters, phrases.len()));
                 looks.push((skeleton, phrases.len()));
                 phrases.push(phrase);
             }
@@ -280,15 +278,14 @@ impl Phrase {
     /// A phrase with its skeleton, and the letters of that; `None` if it has no letters.
     fn new(trait_index: usize, tokens: &[Token]) -> Option<(Phrase, String, String)> {
         let look = skeleton(tokens);
-        let words = words(&look.text, 0..look.text.len());
-        let gaps = gaps(&look.text, &words).map(|(letters, gap)| (letters, gap.to_owned())).collect();
+        let reading = look.reading('i');
+        let words = words(&reading.text, 0..reading.text.len());
         let phrase = Phrase {
             trait_index,
-            letters: words.iter().map(|word| look.characters(word.clone())).sum(),
+            letters: words.iter().map(|word| reading.characters(word.clone())).sum(),
             has_figure: look.text.contains(['0', '1']),
-            gaps,
+            gaps: gaps(&reading.text, &words).map(|(letters, gap)| (letters, gap.to_owned())).collect(),
         };
-        let reading = look.reading('i');
         let letters = letters(&reading).text;
         (phrase.letters > 0).then_some((phrase, reading.text, letters))
     }
@@ -320,8 +317,10 @@ impl Phrase {
             let own = own(letters);
             // A blank within a word is one only between single letters: `a lone wolf` is not `alone`.
             let may_part = is_long || own.is_some() || gap != " " || lengths[at..at + 2] == [1, 1];
-            let is_sentence_end = gap.starts_with('.') && gap.ends_with(' ') && lengths[at] > 1;
-            own == Some(gap) || (may_part && !is_sentence_end && !gap.contains(BREAKS))
+            let is_break = gap.contains(BREAKS)
+                || (gap.starts_with('.') && gap.ends_with(' ') && lengths[at] > 1)
+                || (gap != "." && self.letters < MIN_LETTERS);
+            own == Some(gap) || (may_part && !is_break)
         };
         gaps(&text.text, &words).enumerate().all(is_part) && (is_long || self.has_own_gaps(text, &words))
     }
