@@ -13,7 +13,7 @@ use super::reference::reference;
 /// become one space. Looks do not change: a Cyrillic а stays one. Folding is idempotent.
 pub fn fold(text: &str) -> String {
     let mut tokens = read(text, Marks::Dropped);
-    if let Some(unmarked) = Markup::find(&tokens) {
+    if let Some(unmarked) = Markup::find(&tokens, LineStarts::Kept) {
         tokens = unmarked.removed(&tokens);
     }
     // Removed markup leaves no markup; but with it the next folding might find some.
@@ -164,27 +164,38 @@ enum Kind {
     Mark,
     /// The hyphen at the end of a line, with the line's end: nothing.
     Hyphen,
-    /// A low line within a word, or the sign of a quotation: it stays, or is a space.
+    /// A low line within a word, or what a line begins with: it stays, or is a space.
     Space,
 }
 
 /// How far the end of a tag or of a link's target is looked for, in characters.
 const MAX_MARKUP_CHARS: usize = 512;
 
+/// Whether what a line begins with counts as markup: signs of quotation, marks of lists and tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineStarts {
+    Kept,
+    Removed,
+}
+
 impl Markup {
     /// `None` if there is no markup.
-    pub(super) fn find(tokens: &[Token]) -> Option<Markup> {
+    pub(super) fn find(tokens: &[Token], line_starts: LineStarts) -> Option<Markup> {
         let (mut spans, mut at, mut has_comment_end) = (Vec::new(), 0, true);
         while at < tokens.len() {
             let rest = &tokens[at..];
             let (len, kind) = match rest[0].c {
                 '<' => (tag_len(rest, &mut has_comment_end), Kind::Mark),
                 ']' => (target_len(rest), Kind::Mark),
-                '*' | '~' | '`' | '[' | '\\' => (1, Kind::Mark),
+                '[' => (footnote_len(rest).max(1), Kind::Mark),
+                '*' | '~' | '`' | '\\' | '†' | '‡' => (1, Kind::Mark),
                 '_' if is_within_word(tokens, at) => (1, Kind::Space),
                 '_' => (1, Kind::Mark),
                 '-' | '\u{ad}' => (line_end_len(rest), Kind::Hyphen),
-                '\n' => (quotation_len(rest), Kind::Space),
+                '\n' if line_starts == LineStarts::Removed => match line_start_len(|at| c(rest, at + 1)) {
+                    0 => (0, Kind::Space),
+                    len => (1 + len, Kind::Space),
+                },
                 _ => (0, Kind::Mark),
             };
             if len > 0 {
@@ -227,7 +238,7 @@ fn is_within_word(tokens: &[Token], at: usize) -> bool {
 
 /// The length of the tag or comment that begins here; 0 for another sign.
 fn tag_len(rest: &[Token], has_comment_end: &mut bool) -> usize {
-    let c = |at: usize| rest.get(at).map_or(' ', |token| token.c);
+    let c = |at: usize| c(rest, at);
     if *has_comment_end && c(1) == '!' && c(2) == '-' && c(3) == '-' {
         let end =
             rest.windows(3).skip(2).position(|end| end[0].c == '-' && end[1].c == '-' && end[2].c == '>');
@@ -277,21 +288,47 @@ fn line_end_len(rest: &[Token]) -> usize {
     if !rest[1..=blanks].iter().any(|token| token.c == '\n') {
         return 0;
     }
-    1 + blanks + quotation_signs(&rest[1 + blanks..])
+    1 + blanks + line_start_len(|at| c(rest, 1 + blanks + at))
 }
 
-/// The length of a line's end and the signs of quotation after it; 0 without such signs.
-fn quotation_len(rest: &[Token]) -> usize {
-    match quotation_signs(&rest[1..]) {
-        0 => 0,
-        signs => 1 + signs,
+/// The length of the reference to a footnote, or of the mark with which one begins: `[^1]`, `[^1]:`; 0 for another bracket.
+fn footnote_len(rest: &[Token]) -> usize {
+    let name =
+        rest.iter().take(MAX_MARKUP_CHARS).take_while(|token| !matches!(token.c, ']' | ' ' | '\n')).count();
+    match c(rest, 1) == '^' && name > 2 && c(rest, name) == ']' {
+        true => name + 1 + usize::from(c(rest, name + 1) == ':'),
+        false => 0,
     }
 }
 
-/// The number of blanks and signs of quotation that a line begins with; 0 without such signs.
-fn quotation_signs(line: &[Token]) -> usize {
-    let len = line.iter().take_while(|token| matches!(token.c, ' ' | '>')).count();
-    if line[..len].iter().any(|token| token.c == '>') { len } else { 0 }
+/// The most figures of an ordered item's number, as in CommonMark.
+const MAX_NUMBER_DIGITS: usize = 9;
+
+/// The length of what a line begins with beside its text: blanks, signs of quotation, marks of lists and tasks; 0 without
+/// such signs. `c` gives the characters of the line.
+pub(super) fn line_start_len(c: impl Fn(usize) -> char) -> usize {
+    let (mut at, mut len) = (0, 0);
+    loop {
+        while c(at) == ' ' {
+            at += 1;
+        }
+        let digits = (0..MAX_NUMBER_DIGITS).take_while(|more| c(at + more).is_ascii_digit()).count();
+        let number = if digits == 0 { usize::from(c(at).is_ascii_alphabetic()) } else { digits };
+        let mark = match c(at) {
+            '>' => 1,
+            '-' | '+' | '*' | '•' if c(at + 1) == ' ' => 2,
+            '[' if matches!(c(at + 1), ' ' | 'x' | 'X') && c(at + 2) == ']' && c(at + 3) == ' ' => 4,
+            '(' if c(at + 1).is_ascii_alphanumeric() && c(at + 2) == ')' && c(at + 3) == ' ' => 4,
+            _ if number > 0 && matches!(c(at + number), '.' | ')') && c(at + number + 1) == ' ' => number + 2,
+            _ => return len,
+        };
+        at += mark;
+        len = at;
+    }
+}
+
+fn c(tokens: &[Token], at: usize) -> char {
+    tokens.get(at).map_or('\n', |token| token.c)
 }
 
 /// Text that knows for each of its bytes which bytes of the text as given it comes from.

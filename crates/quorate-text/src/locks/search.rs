@@ -7,7 +7,9 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::character::{STROKE, is_mark, push_look};
-use super::fold::{Mapped, Marks, Markup, Token, cased, folded, letters, read, skeleton};
+use super::fold::{
+    LineStarts, Mapped, Marks, Markup, Token, cased, folded, letters, line_start_len, read, skeleton,
+};
 use super::{Layer, Wanted};
 
 /// The fewest letters of a trait that is seen within longer words where it only looks the same, and whose `m` may be an r
@@ -104,7 +106,7 @@ impl Search {
             self.patterns.find(&composed.text, on_hit);
         }
         let tokens = read(text, Marks::Dropped);
-        let markup = Markup::find(&tokens);
+        let markup = Markup::find(&tokens, LineStarts::Removed);
         let removed = markup.as_ref().map(|markup| markup.removed(&tokens));
         let is_possible =
             self.sieve.admits(&tokens) || removed.as_ref().is_some_and(|removed| self.sieve.admits(removed));
@@ -152,7 +154,7 @@ impl Search {
 fn forms(text: &str) -> Vec<Vec<Token>> {
     let tokens = read(text, Marks::Dropped);
     let mut forms = vec![tokens];
-    if let Some(markup) = Markup::find(&forms[0]) {
+    if let Some(markup) = Markup::find(&forms[0], LineStarts::Removed) {
         let [removed, spaced] = [markup.removed(&forms[0]), markup.spaced(&forms[0])];
         let is_blank = |token: &Token| token.c == ' ';
         let start = spaced.iter().take_while(|token| is_blank(token)).count();
@@ -217,11 +219,21 @@ const COARSE: [u8; 128] = {
 };
 
 impl Sieve {
-    /// Whether a text has no trait, so that no more has to be read of it. The text may not have entities, tags or links.
+    /// Whether a text has no trait, so that no more has to be read of it. It tells nothing of a text with
+    /// entities, tags, links, lists or controls.
     fn excludes_plain(&self, text: &str) -> bool {
         let Some(finder) = self.0.as_ref().filter(|_| text.is_ascii()) else { return false };
         let bytes = text.as_bytes();
-        if bytes.iter().any(|byte| matches!(byte, b'<' | b'&' | b']')) {
+        let c = |at: usize| match bytes.get(at).copied().unwrap_or(b'\n') {
+            b'\t' => ' ',
+            byte => char::from(byte),
+        };
+        let is_special = |(at, byte): (usize, &u8)| match byte {
+            b'<' | b'&' | b']' | 0..=8 | 14..=31 | 127 => true,
+            b'\n'..=b'\r' => line_start_len(|next| c(at + 1 + next)) > 0,
+            _ => false,
+        };
+        if bytes.iter().enumerate().any(is_special) {
             return false;
         }
         let mut letters = vec![0; bytes.len()];
