@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_protocol::locks::fold;
 use quorate_text::lexicon::{Cause, Lexicon, Trait, built_in, built_in_traits};
+use quorate_text::locks::fold;
 use quorate_text::words::latin;
 
 /// A line of the corpus: the traits that its text betrays, and the text.
