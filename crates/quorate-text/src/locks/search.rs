@@ -13,7 +13,7 @@ use super::fold::{
 use super::{Layer, Wanted};
 
 /// The fewest letters of a trait that is seen within longer words where it only looks the same, and whose `m` may be an r
-/// and an n. A shorter one would be seen everywhere: `fail` in `faila`, `modem` in `modern`.
+/// and an n. A shorter one would be seen everywhere: `fail` in `faiӏure`, `modem` in `modern`.
 const MIN_LETTERS_WITHIN_WORDS: usize = 6;
 
 /// The fewest letters of a trait that may have a figure in place of a letter, or its letters set apart by more than

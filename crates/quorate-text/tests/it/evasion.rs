@@ -1,5 +1,5 @@
-//! Ways to hide a forbidden phrase from a matcher: generated from a seed, and caught without
-//! exception; and what is no such phrase, and is left alone.
+//! Ways to hide a forbidden phrase from a matcher, generated from a seed, of which nearly all are found; and what is no such
+//! phrase, and is left alone.
 
 mod benign;
 mod classes;
@@ -23,7 +23,7 @@ const OF_TWO: u64 = 25;
 
 /// The share of the variants of each class that is found at least, and of those of each two classes.
 const RECALL_OF_ONE: f64 = 0.99;
-const RECALL_OF_TWO: f64 = 0.95;
+const RECALL_OF_TWO: f64 = 0.98;
 
 fn matcher(texts: &[&str]) -> Matcher {
     let wanted: Vec<Wanted<'_>> = texts.iter().map(|text| Wanted::Text(text)).collect();
