@@ -56,7 +56,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
 /// Is the process of its own.
 pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let quorate = Quorate::builder().workspace(dir).state_dir(dir.join("state")).trust(Trust::Workspace);
-    let quorate = quorate.build_unread()?;
+    let quorate = quorate.build_unvalidated()?;
     let environment = quorate.environment();
     let manifests = Manifests::open(environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
     let round = manifests.loader(&*environment.registries);
@@ -91,8 +91,8 @@ fn weave(
     let now_ms = environment.clock.now_ms();
     let mut report = Report::new();
     let start = Instant::now();
-    let sources =
-        Sources::new(environment, &library.root, &library.scope, catalogue, base, &[known], &mut report);
+    let (redactor, place) = (&library.workspace.redaction.redactor, (&*library.root, &library.scope));
+    let sources = Sources::new(environment, redactor, place, catalogue, base, &[known], &mut report);
     let composed = sources.compose(&[], now_ms);
     let cold = start.elapsed();
     let woven = composed.woven.woven.len();

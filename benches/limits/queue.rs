@@ -167,7 +167,7 @@ fn latency(
     let schema = Schema::new(server, name)?;
     let environment = |number: usize| -> Result<Environment, Failure> {
         let builder = Quorate::builder().workspace(bench.place.dir(&format!("events-{name}-{number}"))?);
-        Ok(builder.ledger(schema.url.clone()).build_unread()?.environment().clone())
+        Ok(builder.ledger(schema.url.clone()).build_unvalidated()?.environment().clone())
     };
     let options = |publishes: bool| {
         nats.map(|servers| NatsOptions {

@@ -523,6 +523,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test needs files")]
     fn one_file_has_several_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);

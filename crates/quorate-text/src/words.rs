@@ -158,7 +158,7 @@ pub fn words(text: &str) -> Vec<Word> {
         let gap = if all.is_empty() { Gap::None } else { gap(&text[end..start]) };
         let ends = |(at, c): (usize, char)| {
             let next = text[start + at + c.len_utf8()..].chars().next();
-            !c.is_alphanumeric() && !(is_quote(c) && next.is_some_and(char::is_alphanumeric))
+            !(c.is_alphanumeric() || is_quote(c) && next.is_some_and(char::is_alphanumeric))
         };
         let length = text[start..].char_indices().find(|one| ends(*one)).map(|(at, _)| at);
         end = length.map_or(text.len(), |length| start + length);

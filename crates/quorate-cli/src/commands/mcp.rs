@@ -62,7 +62,7 @@ mod served {
 
     pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
         // Standard output belongs to the protocol.
-        end(serve(arguments, quorate, terminal).await, Format::Human, terminal)
+        end(Box::pin(serve(arguments, quorate, terminal)).await, Format::Human, terminal)
     }
 
     async fn serve(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {

@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn the_end_of_a_run_restates_its_first_record() {
         let opened = json!({
-            "protocol": "council/1", "subject": "/home/ada/draft.md", "log_path": "C:\\work\\log.jsonl",
+            "protocol": "council/1", "subject": "/drafts/draft.md", "log_path": "C:\\work\\log.jsonl",
             "setup": {"note": "/a"}, "salt": "00",
         });
         let restated = |subject: &str| json!({"protocol": "council/1", "subject": subject, "log_path": "log.jsonl", "setup": {"note": "/a"}});

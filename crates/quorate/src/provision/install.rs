@@ -10,14 +10,11 @@ use std::collections::BTreeSet;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Package, PackageFile};
 
-use super::change::{FileAction, FileChange, FileWrite, Planner};
+use super::change::{ASIDE_DIR, FileAction, FileChange, FileWrite, Planner};
 use super::setup::{ContentKind, Entry, PROGRAM_DIR, SETUPS_DIR, Setup, Setups, State};
 use super::target::{Access, Step, TEMP_NAME, Target};
 use super::{FileReport, ProvisionOutcome, ProvisionRequest, not_installed};
 use crate::error::{Error, ErrorKind};
-
-/// The folder of replaced contents.
-pub(super) const ASIDE_DIR: &str = ".quorate/aside";
 
 /// What happens to a profile.
 #[derive(Debug, Clone, Copy)]

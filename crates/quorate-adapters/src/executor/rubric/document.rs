@@ -540,7 +540,7 @@ impl Reader<'_> {
         for markup in HTML.find_iter(block) {
             self.keep_html(span.start + from..span.start + markup.start(), kind);
             let tag = markup.as_str();
-            let ended = tag.ends_with('>') && !(tag.starts_with("<!--") && !tag.ends_with("-->"));
+            let ended = tag.ends_with(if tag.starts_with("<!--") { "-->" } else { ">" });
             if !ended && tag[1..].contains(char::is_alphanumeric) {
                 let comment = tag.starts_with("<!--");
                 let what = if comment { "a comment that does not end" } else { "HTML that does not end" };

@@ -24,7 +24,7 @@ async fn cycle(turns: usize) -> Duration {
         let own = append(&substrate, answer("bea", &format!("{at}"), &last)).await;
         let page = substrate.read(Some(&last), 10).await.unwrap();
         times.push(start.elapsed());
-        assert_eq!(page.turns, [own.clone()]);
+        assert_eq!(page.turns, std::slice::from_ref(&own));
         last = own.id;
     }
     times.sort();
