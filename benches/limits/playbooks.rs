@@ -9,6 +9,7 @@ use quorate::measured::{Catalogue, Environment, Library, Manifests, PathOverride
 use quorate::{Quorate, Trust};
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::StoreAddress;
+use quorate_kernel::redact::Redactor;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
 use quorate_manifest::playbook::Playbook;
@@ -91,7 +92,7 @@ fn weave(
     let now_ms = environment.clock.now_ms();
     let mut report = Report::new();
     let start = Instant::now();
-    let (redactor, place) = (&library.workspace.redaction.redactor, (&*library.root, &library.scope));
+    let (redactor, place) = (&Redactor::new(&[])?, (&*library.root, &library.scope));
     let sources = Sources::new(environment, redactor, place, catalogue, base, &[known], &mut report);
     let composed = sources.compose(&[], now_ms);
     let cold = start.elapsed();

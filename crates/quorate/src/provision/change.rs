@@ -9,14 +9,11 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::{FileMode, PackageFile, Strategy};
 use serde::Serialize;
 
-use super::setup::{ContentKind, Record, Setup, Setups, StoredContent};
+use super::setup::{ASIDE_DIR, ContentKind, Record, Setup, Setups, StoredContent};
 use super::target::{Access, FileContent};
 use super::text::{self, InvalidJson};
 use crate::error::{Error, ErrorKind};
 use crate::service::disk::shell_quoted;
-
-/// The folder of replaced contents.
-pub(super) const ASIDE_DIR: &str = ".quorate/aside";
 
 /// The change of one file.
 #[derive(Debug)]
@@ -129,7 +126,7 @@ impl FileChange {
         let hash = sha256_hex(&[self.dest.as_bytes(), b"\0", &found.bytes].concat());
         // Shortened, since a name of the maximum length leaves no room for the hash.
         let short: String = name.chars().take(40).collect();
-        let path = format!("{}/{}-{short}", ASIDE_DIR, &hash[..12]);
+        let path = format!("{ASIDE_DIR}/{}-{short}", &hash[..12]);
         self.notes.push(format!("the earlier content is kept as {path}"));
         self.aside = Some(path);
     }

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Package, PackageFile};
 
-use super::change::{ASIDE_DIR, FileAction, FileChange, FileWrite, Planner};
-use super::setup::{ContentKind, Entry, PROGRAM_DIR, SETUPS_DIR, Setup, Setups, State};
+use super::change::{FileAction, FileChange, FileWrite, Planner};
+use super::setup::{ASIDE_DIR, ContentKind, Entry, PROGRAM_DIR, Record, SETUPS_DIR, Setup, Setups, State};
 use super::target::{Access, Step, TEMP_NAME, Target};
 use super::{FileReport, ProvisionOutcome, ProvisionRequest, not_installed};
 use crate::error::{Error, ErrorKind};
@@ -150,7 +150,7 @@ fn setups_after(setup: &Setup, goal: Goal<'_>, changes: &[FileChange]) -> (Setup
     for change in changes {
         if let Some(record) = &change.record {
             begun.files.insert(change.dest.clone(), Entry { installed: record.clone() });
-            let installed = super::setup::Record { found: None, ..record.clone() };
+            let installed = Record { found: None, ..record.clone() };
             done.files.insert(change.dest.clone(), Entry { installed });
         }
     }

@@ -23,6 +23,9 @@ pub(super) const PROGRAM_DIR: &str = ".quorate";
 /// The folder of the setups.
 pub(super) const SETUPS_DIR: &str = ".quorate/provisioned";
 
+/// The folder of replaced contents.
+pub(super) const ASIDE_DIR: &str = ".quorate/aside";
+
 /// The version of the file's format.
 const VERSION: u32 = 1;
 

@@ -350,7 +350,7 @@ fn uninstalling_keeps_what_others_have_put_into_shared_files() {
     let text = |name: &str| String::from_utf8(after[name].as_ref().unwrap().0.clone()).unwrap();
     assert_eq!(
         text(".claude/settings.json"),
-        "{\n\t\"mode\": \"ask\",\n\t\"allow\": [\"rm\"],\n\t\"mine\": 1\n}"
+        "{\n\t\"mode\": \"ask\",\n\t\"allow\": [ \"rm\"],\n\t\"mine\": 1\n}"
     );
     assert_eq!(text(".gitignore"), "*.log\n*.tmp\n");
     assert_eq!(text(".claude/hooks/check.sh"), "exit 7\n");
