@@ -293,13 +293,19 @@ fn line_end_len(rest: &[Token]) -> usize {
 
 /// The length of the reference to a footnote, or of the mark with which one begins: `[^1]`, `[^1]:`; 0 for another bracket.
 fn footnote_len(rest: &[Token]) -> usize {
-    let name =
-        rest.iter().take(MAX_MARKUP_CHARS).take_while(|token| !matches!(token.c, ']' | ' ' | '\n')).count();
-    match c(rest, 1) == '^' && name > 2 && c(rest, name) == ']' {
+    if c(rest, 1) != '^' {
+        return 0;
+    }
+    let is_name = |token: &&Token| !matches!(token.c, ']' | ' ' | '\n');
+    let name = rest.iter().take(MAX_FOOTNOTE_CHARS).take_while(is_name).count();
+    match name > 2 && c(rest, name) == ']' {
         true => name + 1 + usize::from(c(rest, name + 1) == ':'),
         false => 0,
     }
 }
+
+/// The longest reference to a footnote, in characters.
+const MAX_FOOTNOTE_CHARS: usize = 64;
 
 /// The most figures of an ordered item's number, as in CommonMark.
 const MAX_NUMBER_DIGITS: usize = 9;
