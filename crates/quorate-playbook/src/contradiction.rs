@@ -10,9 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use quorate_manifest::playbook::Status;
-use quorate_text::words::{Gap, Word, blocks, words};
+use quorate_text::words::{Gap, Word, blocks, folded, words};
 
-use crate::lock::folded;
 use crate::weave::Candidate;
 
 /// Words that turn a sentence into its opposite.

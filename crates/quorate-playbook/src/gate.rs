@@ -27,11 +27,9 @@ use std::fmt;
 
 use quorate_manifest::tree::open::sha256_hex;
 use quorate_protocol::locks::fold;
-use quorate_text::words::words;
+use quorate_text::words::{folded, words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::lock::folded;
 
 /// The probabilities of a win that are bet on.
 const WIN_PROBABILITIES: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use quorate_manifest::assembly::{LockedTrait, MatchMode};
-use quorate_protocol::locks::{self as protocol, fold};
+use quorate_protocol::locks as protocol;
 use quorate_text::lexicon::Lexicon;
-use quorate_text::words::latin;
+use quorate_text::words::folded;
 
 pub use quorate_text::lexicon::{Cause, Trait, Violation, built_in, built_in_traits};
 
@@ -38,7 +38,7 @@ impl Locks {
         let verbatim = (!verbatim.is_empty())
             .then(|| protocol::Locks::compile(&verbatim, MatchMode::Substring).ok())
             .flatten();
-        Locks { lexicon: Lexicon::new(traits, folded), verbatim, verbatim_traits }
+        Locks { lexicon: Lexicon::new(traits), verbatim, verbatim_traits }
     }
 
     /// Whether there is nothing to look for.
@@ -66,11 +66,6 @@ impl Locks {
         }
         found
     }
-}
-
-/// A text as the lexicon reads it: folded, with Latin letters in place of those that look like them.
-pub(crate) fn folded(text: &str) -> String {
-    latin(&fold(&latin(text))).into_owned()
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@
 //! it where the clause says something of it (`is optional`, `can wait`). *A word violates its trait if the count is odd, a phrase
 //! if it is even*, so `never skip the pleasantries` passes and `do not be warm` does not.
 //!
-//! [`clause`] reads words and counts negations. Callers choose the traits, fold the text (look-alikes, markup) and decide what
-//! follows from a violation.
+//! [`clause`] reads words and counts negations. Callers choose the traits and decide what follows from a violation.
 
 mod clause;
 
@@ -20,7 +19,7 @@ use serde::Serialize;
 
 use clause::{Block, kind};
 
-use crate::words::{blocks, expanded};
+use crate::words::{blocks, expanded, folded};
 
 /// Words and phrases of the built-in traits, and expressions that only look like them.
 const TRAITS: &str = include_str!("lexicon/traits.txt");
@@ -102,15 +101,12 @@ pub struct Lexicon {
     classes: Vec<u32>,
     /// By first word.
     entries: HashMap<u32, Vec<Arc<Entry>>>,
-    fold: fn(&str) -> String,
 }
 
 impl Lexicon {
-    /// Compiles traits; one without words and phrases is held by its own name. `fold` gives a text in lower case, without
-    /// markup.
-    pub fn new(traits: Vec<Arc<Trait>>, fold: fn(&str) -> String) -> Lexicon {
-        let mut new =
-            Lexicon { traits, ids: HashMap::new(), classes: Vec::new(), entries: HashMap::new(), fold };
+    /// Compiles traits; one without words and phrases is held by its own name.
+    pub fn new(traits: Vec<Arc<Trait>>) -> Lexicon {
+        let mut new = Lexicon { traits, ids: HashMap::new(), classes: Vec::new(), entries: HashMap::new() };
         for (list, bit) in kind::CLASSES.iter().copied() {
             for word in section(WORDS, list) {
                 let id = new.id(word);
@@ -140,7 +136,7 @@ impl Lexicon {
     fn add(&mut self, entry: &str, role: Role) {
         let is_final = entry.ends_with('.');
         let is_plain = |c: char| c.is_ascii_lowercase() || matches!(c, ' ' | '|' | '.');
-        let entry = if entry.chars().all(is_plain) { entry.to_owned() } else { (self.fold)(entry) };
+        let entry = if entry.chars().all(is_plain) { entry.to_owned() } else { folded(entry) };
         let mut words: Vec<Vec<u32>> = Vec::new();
         for choices in entry.trim_end_matches('.').split(|c: char| !c.is_alphanumeric() && !"|'’".contains(c))
         {
@@ -204,8 +200,8 @@ impl Lexicon {
 
     fn check_text(&self, text: &str, found: &mut BTreeMap<usize, Violation>) {
         for (intro, body) in blocks(text) {
-            let mut body = (self.fold)(&body);
-            if let Some(intro) = intro.map(|intro| (self.fold)(&intro)) {
+            let mut body = folded(&body);
+            if let Some(intro) = intro.map(|intro| folded(&intro)) {
                 // `Things to drop:` is read before each item of its list.
                 if self.read(&intro).acts() {
                     body = format!("{intro} {body}");

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use unicode_security::skeleton;
 
+use crate::locks::fold;
+
 /// The longest line that introduces a list, in bytes.
 const MAX_INTRO_BYTES: usize = 64;
 
@@ -176,8 +178,13 @@ pub(crate) fn expanded(word: &str) -> &str {
     CONTRACTIONS.iter().find(|(short, _)| *short == word).map_or(word, |(_, long)| long)
 }
 
+/// A text as the lexicon reads it: folded, with Latin letters in place of those that look like them.
+pub fn folded(text: &str) -> String {
+    latin(&fold(&latin(text))).into_owned()
+}
+
 /// A text with each letter of another script that looks like a Latin one replaced by it.
-pub fn latin(text: &str) -> Cow<'_, str> {
+fn latin(text: &str) -> Cow<'_, str> {
     let replaced = |c: char| {
         let is_foreign = !c.is_ascii() && c.is_alphanumeric();
         is_foreign.then(|| skeleton(&c.to_string()).find(char::is_ascii_alphabetic)).flatten().unwrap_or(c)

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quorate_text::lexicon::{Cause, Lexicon, Trait, built_in, built_in_traits};
-use quorate_text::locks::fold;
-use quorate_text::words::latin;
 
 /// A line of the corpus: the traits that its text betrays, and the text.
 struct Line {
@@ -74,7 +72,7 @@ fn locks() -> Lexicon {
 }
 
 fn compiled(traits: Vec<Arc<Trait>>) -> Lexicon {
-    Lexicon::new(traits, |text| latin(&fold(&latin(text))).into_owned())
+    Lexicon::new(traits)
 }
 
 fn ids(locks: &Lexicon, text: &str) -> BTreeSet<String> {
