@@ -313,7 +313,7 @@ const MAX_NUMBER_DIGITS: usize = 9;
 /// The length of what a line begins with beside its text: blanks, signs of quotation, marks of lists and tasks; 0 without
 /// such signs. `c` gives the characters of the line.
 pub(super) fn line_start_len(c: impl Fn(usize) -> char) -> usize {
-    let (mut at, mut len) = (0, 0);
+    let (mut at, mut has_mark) = (0, false);
     loop {
         while c(at) == ' ' {
             at += 1;
@@ -326,10 +326,11 @@ pub(super) fn line_start_len(c: impl Fn(usize) -> char) -> usize {
             '[' if matches!(c(at + 1), ' ' | 'x' | 'X') && c(at + 2) == ']' && c(at + 3) == ' ' => 4,
             '(' if c(at + 1).is_ascii_alphanumeric() && c(at + 2) == ')' && c(at + 3) == ' ' => 4,
             _ if number > 0 && matches!(c(at + number), '.' | ')') && c(at + number + 1) == ' ' => number + 2,
-            _ => return len,
+            _ if has_mark => return at,
+            _ => return 0,
         };
         at += mark;
-        len = at;
+        has_mark = true;
     }
 }
 

@@ -334,7 +334,10 @@ impl Phrase {
                 || (gap != "." && self.letters < MIN_LETTERS);
             own == Some(gap) || (may_part && !is_break)
         };
-        gaps(&text.text, &words).enumerate().all(is_part) && (is_long || self.has_own_gaps(text, &words))
+        let is_apart = is_long || words.len() > 1 || !self.gaps.is_empty();
+        is_apart
+            && gaps(&text.text, &words).enumerate().all(is_part)
+            && (is_long || self.has_own_gaps(text, &words))
     }
 
     /// Whether something parts the words of the phrase, be it markup that was removed.
