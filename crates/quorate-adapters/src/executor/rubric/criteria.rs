@@ -217,7 +217,12 @@ const STOP_WORDS: &[&str] = &[
 pub(super) fn stems(prose: &str) -> HashSet<String> {
     let folded = words(prose).map(|(_, word)| word.to_lowercase().replace('’', "'"));
     let content = folded.filter(|word| word.chars().count() > 3 && !STOP_WORDS.contains(&word.as_str()));
-    content.map(|word| stem(&word).to_owned()).collect()
+    // “Readers” are those who “read”.
+    let root = |word: String| {
+        let stem = stem(&word);
+        stem.strip_suffix("er").filter(|root| root.len() >= 4).unwrap_or(stem).to_owned()
+    };
+    content.map(root).collect()
 }
 
 #[cfg(test)]
