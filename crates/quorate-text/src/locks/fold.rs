@@ -192,10 +192,12 @@ impl Markup {
                 '_' if is_within_word(tokens, at) => (1, Kind::Space),
                 '_' => (1, Kind::Mark),
                 '-' | '\u{ad}' => (line_end_len(rest), Kind::Hyphen),
-                '\n' if line_starts == LineStarts::Removed => match line_start_len(|at| c(rest, at + 1)) {
-                    0 => (0, Kind::Space),
-                    len => (1 + len, Kind::Space),
-                },
+                '\n' if line_starts == LineStarts::Removed => {
+                    match line_start_len(|at| c(rest, at + 1), true) {
+                        0 => (0, Kind::Space),
+                        len => (1 + len, Kind::Space),
+                    }
+                }
                 _ => (0, Kind::Mark),
             };
             if len > 0 {
@@ -288,7 +290,7 @@ fn line_end_len(rest: &[Token]) -> usize {
     if !rest[1..=blanks].iter().any(|token| token.c == '\n') {
         return 0;
     }
-    1 + blanks + line_start_len(|at| c(rest, 1 + blanks + at))
+    1 + blanks + line_start_len(|at| c(rest, 1 + blanks + at), false)
 }
 
 /// The length of the reference to a footnote, or of the mark with which one begins: `[^1]`, `[^1]:`; 0 for another bracket.
@@ -311,15 +313,16 @@ const MAX_FOOTNOTE_CHARS: usize = 64;
 const MAX_NUMBER_DIGITS: usize = 9;
 
 /// The length of what a line begins with beside its text: blanks, signs of quotation, marks of lists and tasks; 0 without
-/// such signs. `c` gives the characters of the line.
-pub(super) fn line_start_len(c: impl Fn(usize) -> char) -> usize {
+/// such signs. `c` gives the characters of the line; `a)` is a mark unless the line ends a word that the line before begins.
+pub(super) fn line_start_len(c: impl Fn(usize) -> char, has_letters: bool) -> usize {
     let (mut at, mut has_mark) = (0, false);
     loop {
         while c(at) == ' ' {
             at += 1;
         }
         let digits = (0..MAX_NUMBER_DIGITS).take_while(|more| c(at + more).is_ascii_digit()).count();
-        let number = if digits == 0 { usize::from(c(at).is_ascii_alphabetic()) } else { digits };
+        let is_letter = has_letters && c(at).is_ascii_alphabetic();
+        let number = if digits == 0 { usize::from(is_letter) } else { digits };
         let mark = match c(at) {
             '>' => 1,
             '-' | '+' | '*' | '•' if c(at + 1) == ' ' => 2,

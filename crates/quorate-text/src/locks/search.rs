@@ -230,7 +230,7 @@ impl Sieve {
         };
         let is_special = |(at, byte): (usize, &u8)| match byte {
             b'<' | b'&' | b']' | 0..=8 | 14..=31 | 127 => true,
-            b'\n'..=b'\r' => line_start_len(|next| c(at + 1 + next)) > 0,
+            b'\n'..=b'\r' => line_start_len(|next| c(at + 1 + next), true) > 0,
             _ => false,
         };
         if bytes.iter().enumerate().any(is_special) {
