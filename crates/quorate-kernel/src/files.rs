@@ -107,7 +107,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// At most `most + 1` bytes, so that the caller sees that there are more.
+/// At most `most + 1` bytes, so that the caller can detect a larger file.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -147,7 +147,7 @@ pub fn reject_symlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Who can read a file that is written.
+/// The users that can read a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
     /// Its owner.
@@ -239,7 +239,7 @@ pub struct Resolver {
 
 impl Resolver {
     /// The absolute path without links and `..`, also if its end does not exist yet: a write would create the missing
-    /// directories and follow a dangling link. A path with more links than the system follows stays as it is, since it
+    /// directories and follow a dangling link. A path with more links than the system follows stays unchanged, since it
     /// cannot be opened.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

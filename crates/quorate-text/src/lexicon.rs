@@ -35,7 +35,7 @@ const MAX_EXCERPT: usize = 160;
 pub struct Trait {
     /// Its name: `voice-register`.
     pub id: String,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub description: String,
     /// Words that stand for it: `warmth`. Negated, they violate it.
     pub words: Vec<String>,
@@ -70,7 +70,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What a sequence of words is.
+/// The role of a sequence of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// It stands for a trait; in `-ly` it is a manner of acting.

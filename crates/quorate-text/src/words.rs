@@ -173,7 +173,7 @@ pub fn words(text: &str) -> Vec<Word> {
     all
 }
 
-/// A contraction without its apostrophe as two words; any other word as it is.
+/// A contraction without its apostrophe as two words; any other word unchanged.
 pub(crate) fn expanded(word: &str) -> &str {
     CONTRACTIONS.iter().find(|(short, _)| *short == word).map_or(word, |(_, long)| long)
 }

@@ -114,7 +114,7 @@ impl Profile {
         Failure::Refused(Box::new(report))
     }
 
-    /// The package of a manifest, as far as it is valid. Reports every problem to `source`.
+    /// The valid part of a manifest as a package. Reports every problem to `source`.
     fn read_package(&self, dir: &Dir, source: &SourceFile) -> Option<Package> {
         let root = match json::parse(source.text()) {
             Ok(root) => root,

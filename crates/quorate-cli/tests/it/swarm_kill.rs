@@ -120,7 +120,7 @@ fn killed_anywhere_a_swarm_on_a_server_answers_everybody_once() {
     });
 }
 
-/// Runs as many conversations as have so many kills.
+/// Runs conversations until `kills` kills have happened.
 fn kill_all(killed: impl Fn(u64) -> u64 + Sync) {
     let kills = number("QUORATE_SWARM_KILLS").unwrap_or(KILLS);
     let first = number("QUORATE_SWARM_SEED").unwrap_or(0);

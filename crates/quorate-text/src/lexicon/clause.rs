@@ -50,7 +50,7 @@ pub(super) mod kind {
         KEEPER = 12 "keeper",
     }
     kinds! {
-        /// Single words that divide clauses, or are no content.
+        /// Single words that divide clauses, or do not count as content.
         CLASSES:
         STARTER = 13 "starters",
         SUBORDINATE = 14 "subordinates",
@@ -195,7 +195,7 @@ impl<'a> Block<'a> {
         &self.text[self.tokens[start].start..self.tokens[end - 1].end]
     }
 
-    /// The sentence around a spot, at most so many bytes of it.
+    /// The sentence around a spot, limited to a number of bytes.
     pub(super) fn sentence(&self, spot: &Spot, most: usize) -> &'a str {
         let (mut start, mut end) = (spot.start, spot.end);
         let fits = |start: usize, end: usize| self.tokens[end - 1].end - self.tokens[start].start <= most;

@@ -120,7 +120,7 @@ impl Search {
         }
     }
 
-    /// Searches one form of a text; `layer` is the one of traits that stand in it as they are.
+    /// Searches one form of a text; `layer` is the automaton of traits that are searched unchanged.
     fn find_in(&self, tokens: &[Token], layer: Layer, hit: &mut impl FnMut(usize, Layer, Range<usize>)) {
         let plain = folded(tokens);
         self.folded.find(&plain.text, |index, span| hit(index, layer, plain.source(span)));

@@ -251,7 +251,7 @@ fn is_secret(promise: Promise, join: Join, value: &str) -> bool {
         && !plausible::is_reference(value)
 }
 
-/// The text behind a place, as far as it is looked at.
+/// The part of the text behind a place that the rules read.
 fn near(text: &str, at: usize) -> &str {
     super::count_read(MAX_DISTANCE_BYTES);
     &text[at..text.floor_char_boundary(at + MAX_DISTANCE_BYTES)]

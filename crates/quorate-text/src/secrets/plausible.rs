@@ -143,7 +143,7 @@ fn is_word(part: &str) -> bool {
         && (letters <= 4 || has_vowel)
 }
 
-/// Whether a value stands for one that is not there.
+/// Whether a value is a placeholder.
 pub(super) fn is_placeholder(value: &str) -> bool {
     static PLACEHOLDERS: WordList = WordList::new(LISTS, "placeholders");
     let low = value.to_ascii_lowercase();

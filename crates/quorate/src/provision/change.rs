@@ -144,7 +144,7 @@ pub(super) struct Planner<'s> {
 /// A file without the profile's part.
 struct Stripped {
     content: Option<FileContent>,
-    /// A sentence for each installed part that was edited or removed since, and stays as it is.
+    /// A sentence for each installed part that was edited or removed since, and is left unchanged.
     notes: Vec<String>,
     /// Whether the installed part was intact.
     intact: bool,

@@ -214,7 +214,7 @@ fn canonical(node: &CstNode) -> String {
     node.to_serde_value().map_or_else(String::new, |value| value.to_string())
 }
 
-/// A value to write, with the keys in their order and the numbers as they are written.
+/// A value to write, with keys and numbers in their written form and order.
 fn input(node: &CstNode) -> CstInputValue {
     if let Some(object) = node.as_object() {
         let member = |property: &CstObjectProp| Some((property.decoded_name()?, input(&property.value()?)));

@@ -427,7 +427,7 @@ mod tests {
             // After ten minutes a call tries the service.
             tokio::time::advance(LONGEST_WAIT).await;
             assert!(call(&pool, Outcome::Answered).await);
-            // Of the waits that calls sent together are asked for, the longest counts.
+            // If a service asks calls that were sent together for different waits, the longest counts.
             let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
             for (call, wait) in [sent().await, sent().await].into_iter().zip([3 * SECOND, SECOND]) {
                 assert!(call.end(Outcome::Limited(Some(wait))));

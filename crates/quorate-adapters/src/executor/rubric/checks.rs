@@ -1,5 +1,5 @@
 //! The checks, which `checks.toml` lists: their phrases and patterns, and when a hit counts. This file applies them.
-//! What needs more than phrases is code in `checks/whole_text.rs` and `checks/figures.rs`.
+//! A check that needs more than phrases is code in `checks/whole_text.rs` and `checks/figures.rs`.
 //!
 //! Findings of a check are left out where the settings turn it off, or a comment in the text suppresses it.
 

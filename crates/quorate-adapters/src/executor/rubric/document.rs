@@ -225,7 +225,7 @@ impl<'t> Document<'t> {
         start..self.line_starts.get(number).map_or(self.text.len(), |next| next - 1)
     }
 
-    /// A place with so many words of its sentence before and after it, within its line.
+    /// A place with at most `before` and `after` words of its sentence around it, within its line.
     pub(super) fn widened(&self, span: &Range<usize>, before: usize, after: usize) -> Range<usize> {
         let line = self.line(self.line_of(span.start));
         let bounds = self.sentence_at(span.start).map_or(span.clone(), |at| self.sentences[at].span.clone());

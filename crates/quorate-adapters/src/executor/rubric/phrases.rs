@@ -95,7 +95,7 @@ fn before(text: &str, at: usize, most: usize) -> &str {
     &text[from..at]
 }
 
-/// Whether a hit is no part of a longer compound, such as “never-ending”, nor a possessive.
+/// Whether a hit is not a part of a longer compound, such as “never-ending”, nor a possessive.
 pub(super) fn is_whole(text: &str, span: &Range<usize>) -> bool {
     let mut preceding = text[..span.start].chars().rev();
     let joined_before = preceding.next() == Some('-') && preceding.next().is_some_and(char::is_alphanumeric);

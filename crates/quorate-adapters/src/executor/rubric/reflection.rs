@@ -2,7 +2,7 @@
 //! becomes a playbook that tells a producer how to avoid it.
 //!
 //! A body is made from the table of checks alone, never from words of a run, so that nothing of an artifact reaches a
-//! producer, nor that anybody reads its work. Findings that are not of the table are left to other reflectors.
+//! producer, nor that a person reads its work. Findings that are not of the table are left to other reflectors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,7 @@ pub(super) fn judgement() -> Json {
     Judgement { verdict: TraitVerdict::Unsure, traits: Vec::new(), reason: reason.to_owned() }.to_json()
 }
 
-/// What the checks say is wrong, and their remedy.
+/// The faults that the checks name, and their remedies.
 struct Problem {
     issue: &'static str,
     fix: &'static str,

@@ -2,7 +2,7 @@
 //! in memory and is rebuilt from the journal.
 //!
 //! A scan and an append hold the lock `<journal>.lock`, so that no participant sees half a turn and each key and id is
-//! appended once. What a program without the lock appends is scanned like everything else. If the file changed in
+//! appended once. The journal scans lines of a program without the lock like its own. If the file changed in
 //! another way than by growing, it is scanned again from its beginning.
 
 use std::collections::HashMap;

@@ -135,7 +135,7 @@ impl Reading<'_> {
 
     pub(super) fn banned_phrases(&self, check: &Check) -> Vec<Finding> {
         let fold = |phrase: &str| one_line(&phrase.replace('-', " ")).to_lowercase();
-        // What the voice corpus in the member's context says is no fault.
+        // A text that the voice corpus in the member's context has is not a fault.
         let house: Vec<String> = self.criteria.context.iter().map(|given| fold(&given.prose)).collect();
         let mut by_phrase: BTreeMap<String, Vec<(Range<usize>, String)>> = BTreeMap::new();
         for (span, fix) in self.criteria.banned.occurrences(self.document) {
