@@ -145,7 +145,7 @@ export interface Deliberator {
   readonly ungrounded: boolean;
 }
 
-/** A deliberator's finding. */
+/** A deliberator's finding, as the outcome's record has it. */
 export interface Finding {
   /** The deliberator that found it. */
   readonly by: string;

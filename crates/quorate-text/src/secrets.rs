@@ -117,6 +117,9 @@ fn fold(text: &str) -> Option<Folded> {
     let mut kept = 0;
     for (at, c) in text.char_indices() {
         let plain = match c {
+            // A control that parts values must not join a secret to its neighbours.
+            '\0' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
+            '\u{2800}' => Some(' '),
             c if is_invisible(c) => None,
             '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => Some(' '),
             '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0),

@@ -105,10 +105,17 @@ impl Quorate {
         Quorate { environment: Environment { redactor, ..self.environment.clone() }, ..self.clone() }
     }
 
-    /// The workspace with the redaction of its configuration; with the built-in one, if that is refused.
+    /// The workspace with the redaction of its configuration; with the built-in one, if that is refused. Nothing that the
+    /// configuration names is reached, so that nobody is asked to trust it.
     fn with_its_redaction(self) -> Quorate {
-        let built_in = self.with_built_in_redaction();
-        self.with_read_redaction().unwrap_or(built_in)
+        let trust = self.environment.trust.clone().trusting_all();
+        let reading =
+            Quorate { environment: Environment { trust, ..self.environment.clone() }, ..self.clone() };
+        let redactor = match reading.with_read_redaction() {
+            Ok(read) => read.environment.redactor,
+            Err(_) => built_in_redactor(&self.environment.variables),
+        };
+        Quorate { environment: Environment { redactor, ..self.environment.clone() }, ..self }
     }
 
     fn with_read_redaction(mut self) -> Result<Quorate, Error> {

@@ -388,7 +388,7 @@ impl Conversation {
     /// A turn for display, without the secrets of this workspace, which another program may have written.
     pub fn shown(&self, turn: &Turn) -> ShownTurn {
         let shown = ShownTurn::of(turn);
-        ShownTurn { content: self.0.quorate.redact_text(&shown.content), ..shown }
+        ShownTurn { content: self.0.runtime.shown(&shown.content), ..shown }
     }
 
     /// The activity of this process in the conversation.
@@ -402,9 +402,9 @@ impl Conversation {
     /// If the substrate or the ledger fails, or only the process that runs the conversation can read it.
     #[crate::boxed]
     pub async fn status(&self) -> Result<TalkState, Error> {
-        let Inner { quorate, talk, runtime, shared, turns, .. } = &*self.0;
+        let Inner { talk, runtime, shared, turns, .. } = &*self.0;
         let activity = shared.subscribe().borrow().clone();
-        talks::load_state(&quorate.environment, talk, runtime, turns, activity).await
+        talks::load_state(talk, runtime, turns, activity).await
     }
 
     /// Appends a turn of a person. No participant answers before [`Conversation::run`].

@@ -152,7 +152,7 @@ impl Substrate for GuildeSubstrate {
             Some(attempt) => attempt,
             None => Attempt {
                 post: entropy::hex(&entropy::bytes::<12>()),
-                since: self.last_before(&turn, has_keys || has_metadata).await?,
+                since: self.last_before(&turn, has_metadata).await?,
                 turn,
             },
         };

@@ -250,7 +250,7 @@ fn a_pipe_in_place_of_the_log_does_not_block() {
         assert!(made.success());
     };
     pipe(LOG);
-    let why = "neither a file nor a directory";
+    let why = "not a regular file";
     place.run(&["ledger", "verify"]).assert_code(5).assert_stderr_contains(why);
     place
         .run(&["review", "draft.md"])

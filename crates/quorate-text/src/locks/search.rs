@@ -407,19 +407,22 @@ impl Patterns {
         self.all.is_empty()
     }
 
-    /// Calls back with every place in a text. Empty matches of a pattern do not count as places.
+    /// Calls back with the first places of each pattern in a text. Empty matches do not count as places.
     fn find(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
         let fitting: Vec<usize> = match &self.together {
             Some(set) => set.matches(text).into_iter().collect(),
             None => (0..self.all.len()).collect(),
         };
         for (index, regex) in fitting.into_iter().map(|at| &self.all[at]) {
-            for place in regex.find_iter(text).filter(|place| !place.is_empty()) {
+            for place in regex.find_iter(text).filter(|place| !place.is_empty()).take(MAX_PLACES) {
                 found(*index, place.range());
             }
         }
     }
 }
+
+/// The most places of a pattern in one form of a text: each match may read on to the text's end.
+const MAX_PLACES: usize = 100;
 
 fn compile(pattern: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build();

@@ -172,6 +172,13 @@ fn mark_before(text: &str, at: usize, join: Join) -> Option<u8> {
     text[..at].bytes().next_back().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'))
 }
 
+/// The most letters outside of ASCII in a secret: more are a sentence, in scripts without blanks.
+const MAX_FOREIGN_LETTERS: usize = 12;
+
+fn is_foreign_text(value: &str) -> bool {
+    value.chars().filter(|c| !c.is_ascii() && c.is_alphabetic()).nth(MAX_FOREIGN_LETTERS).is_some()
+}
+
 /// The length of the secret that begins at a place.
 fn secret_length(
     text: &str,
@@ -183,6 +190,9 @@ fn secret_length(
     let value = &text[at..at + value_length(text, at, mark, MAX_VALUE_BYTES)];
     if is_secret(promise, join, value) {
         let length = value_length(text, at, mark, usize::MAX);
+        if is_foreign_text(&text[at..at + length]) {
+            return None;
+        }
         let rest = text[at + length..].trim_start_matches(['"', '\'', ' ']);
         let ends = rest.is_empty() || rest.starts_with(['\r', '\n', ',', ']', '}']);
         return (ends || !matches!(join, Join::Items | Join::Column)).then_some(length);
@@ -282,8 +292,10 @@ pub(super) fn find_in_columns(text: &str) -> Vec<Range<usize>> {
                 let cells: Vec<Range<usize>> = cells(line, heading.sign).collect();
                 let columns = heading.secret.iter().filter(|_| cells.len() == heading.columns);
                 let columns = columns.map(|(column, promise)| (cells[*column].clone(), *promise));
-                let secrets =
-                    columns.filter(|(cell, promise)| is_secret(*promise, Join::Loose, &line[cell.clone()]));
+                let secrets = columns.filter(|(cell, promise)| {
+                    let value = &line[cell.clone()];
+                    is_secret(*promise, Join::Loose, value) && !is_foreign_text(value)
+                });
                 spans.extend(secrets.map(|(cell, _)| start + cell.start..start + cell.end));
             }
         }

@@ -180,13 +180,16 @@ fn check_prompts(
 /// The range in a manifest's body that touches a trait; the whole body if the words are not found verbatim.
 pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
     let body = &document.text[document.body.clone()];
-    let lowered: Vec<String> = excerpt.trim_matches('…').split_whitespace().map(str::to_lowercase).collect();
+    let letters = |piece: &str| -> String {
+        piece.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let lowered: Vec<String> = excerpt.split_whitespace().map(letters).collect();
     let mut pieces: Vec<(usize, &str)> = Vec::new();
     for piece in body.split_whitespace() {
         pieces.push((piece.as_ptr() as usize - body.as_ptr() as usize, piece));
     }
-    // Marks may surround words that an excerpt leaves out.
-    let is_one = |(piece, wanted): (&(usize, &str), &String)| piece.1.to_lowercase().contains(&**wanted);
+    // The text may have marks that the excerpt leaves out, and longer words at its ends.
+    let is_one = |(piece, wanted): (&(usize, &str), &String)| letters(piece.1).contains(&**wanted);
     let found = (!lowered.is_empty())
         .then(|| pieces.windows(lowered.len()).find(|window| window.iter().zip(&lowered).all(is_one)))
         .flatten();

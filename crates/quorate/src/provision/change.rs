@@ -160,6 +160,13 @@ impl Planner<'_> {
         self.refuse_claimed(piece)?;
         let found = self.setups.target.read(dest)?;
         let Some(record) = self.setup.record(dest) else {
+            // The profile becomes the last one of this file. If another is later in a file that both changed, neither could
+            // be uninstalled first.
+            if self.setups.others(&self.setup.slug, dest).next().is_some() {
+                for (other, entry) in &self.setup.files {
+                    self.refuse_later(other, &entry.installed)?;
+                }
+            }
             return self.put(piece, found.clone(), found);
         };
         let drift = self.drift(dest, record, found.as_ref())?;

@@ -1,5 +1,5 @@
 //! Install and uninstall. An install compares a package with the existing files and the earlier installation; an uninstall
-//! is an install of no files that also removes the setup. If one file is refused, none is written.
+//! is an install of no files that also removes the setup. If the plan refuses one file, none is written.
 //!
 //! A plan is a list of steps: store the backups, record the plan in the setup, write the files, and record completion. After
 //! a crash between any two steps the next install or uninstall completes the work: the setup knows the content of each file

@@ -188,14 +188,13 @@ pub struct FailedAnswer {
 /// If the substrate or the ledger fails, or if only the process that runs the conversation can read it.
 #[crate::boxed]
 pub(crate) async fn load_state(
-    environment: &Environment,
     talk: &Talk,
     runtime: &Runtime,
     turns: &Turns,
     activity: Activity,
 ) -> Result<TalkState, Error> {
     conversation::check_shared(runtime, conversation::READ_RECORDS)?;
-    let redact = |text: &str| environment.redactor.redact(text).0;
+    let redact = |text: &str| runtime.shown(text);
     let records = runtime.last_records(RECORDS).await?;
     let settled = records.iter().filter_map(|record| record.read::<record::Turn>().ok().flatten());
     let settled: Vec<record::Turn> = settled.collect();

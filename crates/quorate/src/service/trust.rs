@@ -46,7 +46,8 @@ pub(crate) fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Resu
     let trusted = store.as_ref().map(TrustStore::read).transpose()?.unwrap_or_default();
     let trusted_once = environment.trust.trusted_once();
     let known = |(file, hash): &(&PathBuf, &String)| {
-        trusted.trusts(file, hash) || trusted_once.contains(&((*file).clone(), (*hash).clone()))
+        *hash != UNREADABLE
+            && (trusted.trusts(file, hash) || trusted_once.contains(&((*file).clone(), (*hash).clone())))
     };
     let is_open =
         |need: &TrustRequest| !file_hashes(std::slice::from_ref(need)).iter().all(|file| known(&file));
@@ -197,12 +198,15 @@ fn file_hashes(needs: &[TrustRequest]) -> BTreeMap<PathBuf, String> {
 }
 
 fn hash(file: &Path) -> String {
-    disk::read(file).map_or_else(|_| "unreadable".to_owned(), |bytes| sha256_hex(&bytes))
+    disk::read(file).map_or_else(|_| UNREADABLE.to_owned(), |bytes| sha256_hex(&bytes))
 }
 
 pub(crate) fn canonical(file: &Path) -> PathBuf {
     disk::canonical(file).unwrap_or_else(|| file.to_owned())
 }
+
+/// In place of the hash of a file that cannot be read; it is never trusted.
+const UNREADABLE: &str = "unreadable";
 
 const FILE_NAME: &str = "trust.json";
 const VERSION: u32 = 1;
@@ -295,6 +299,11 @@ impl TrustStore {
     /// # Errors
     /// If it cannot be read or written.
     pub(crate) fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), Error> {
+        if let Some((file, _)) = files.iter().find(|(_, hash)| *hash == UNREADABLE) {
+            let body = Body::new(format!("cannot read {}, so it cannot be trusted", file.display()));
+            let help = "make it a readable file of at most 64 MiB";
+            return Err(Error::configuration(codes::FILE_UNREADABLE, body.help(help)));
+        }
         self.change(|trusted| {
             let at = rfc3339(now_ms);
             let new = files

@@ -222,7 +222,7 @@ class Deliberator:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A deliberator's finding."""
+    """A deliberator's finding, as the outcome's record has it."""
 
     by: str
     """The deliberator that found it."""

@@ -4,8 +4,9 @@
 //! On Linux a command is not the child of this process but of its guard, a fork of this process that runs no other
 //! program. The guard is the subreaper of the command: a process whose parent exits becomes the guard's child, also after
 //! `setsid` and a double fork. The guard exits as the command did, once it has no children. It kills what the command
-//! leaves behind. When this process asks for it by SIGTERM or dies, it sends SIGTERM to the group, and SIGKILL two seconds
-//! later to all that remains; at SIGINT it kills all at once.
+//! leaves behind. When this process asks for it by SIGUSR1 or dies, it sends SIGTERM to the group, and SIGKILL two seconds
+//! later to all that remains; at SIGUSR2 it kills all at once. The guard is in the group, and a command may send SIGTERM or
+//! SIGINT to its own group, so those ask for nothing.
 //!
 //! A command can kill its guard. Then the system kills the command, and this process the group; processes outside of the
 //! group remain. Other systems have no guard: there this process ends the group.
@@ -47,7 +48,9 @@ pub(super) fn contain(command: &mut Command) {
 pub(super) fn request_exit(child: Pid) {
     // Each call fails only if no process is left.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::kill_process(child, Signal::TERM);
+    for signal in [Signal::USR1, Signal::CONT] {
+        let _ = rustix::process::kill_process(child, signal);
+    }
     #[cfg(not(target_os = "linux"))]
     for signal in [Signal::TERM, Signal::CONT] {
         let _ = kill_process_group(child, signal);
@@ -58,7 +61,9 @@ pub(super) fn request_exit(child: Pid) {
 pub(super) fn kill_all(child: Pid) {
     // It fails if no process is left.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::kill_process(child, Signal::INT);
+    for signal in [Signal::USR2, Signal::CONT] {
+        let _ = rustix::process::kill_process(child, signal);
+    }
     #[cfg(not(target_os = "linux"))]
     kill_group(child);
 }
@@ -83,8 +88,9 @@ mod linux {
     use rustix::fs::{Mode, OFlags};
     use rustix::io::Errno;
     use rustix::process::{
-        Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_current_process_group,
-        kill_process, set_child_subreaper, set_parent_process_death_signal, setrlimit, wait,
+        DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid,
+        kill_current_process_group, kill_process, set_child_subreaper, set_dumpable_behavior,
+        set_parent_process_death_signal, setrlimit, wait,
     };
 
     use super::super::{GRACE_PERIOD, monotonic_now};
@@ -112,7 +118,7 @@ mod linux {
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
         let guard = getpid();
         set_child_subreaper(Some(guard))?;
-        stop_with_parent(host, Signal::TERM)?;
+        stop_with_parent(host, Signal::USR1)?;
         // SAFETY: the process has one thread, and both sides only make system calls.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -158,18 +164,22 @@ mod linux {
                 None => NO_TIMEOUT,
                 Some(at) if now < at => at.duration_since(now),
                 Some(at) if now.duration_since(at) > KILL_TIMEOUT || kill_children().is_err() => {
+                    if ended.is_none() {
+                        // The host may be dead, so that nobody else kills the group; this process is in it.
+                        let _ = kill_current_process_group(Signal::KILL);
+                    }
                     exit_as(ended)
                 }
                 Some(_) => KILL_INTERVAL,
             };
             match wait_for_signal(timeout) {
-                libc::SIGTERM if kill_at.is_none() => {
+                libc::SIGUSR1 if kill_at.is_none() => {
                     // The guard is in the group, and has blocked the signal.
                     let _ = kill_current_process_group(Signal::TERM);
                     let _ = kill_current_process_group(Signal::CONT);
                     kill_at = Some(monotonic_now() + GRACE_PERIOD);
                 }
-                libc::SIGINT => {
+                libc::SIGUSR2 => {
                     let now = monotonic_now();
                     kill_at = Some(kill_at.map_or(now, |at| at.min(now)));
                 }
@@ -210,7 +220,7 @@ mod linux {
         };
         // SAFETY: set and time are valid for the calls, and no information about the signal is asked for.
         unsafe {
-            for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
+            for signal in [libc::SIGCHLD, libc::SIGUSR1, libc::SIGUSR2] {
                 libc::sigaddset(&raw mut awaited, signal);
             }
             libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
@@ -228,6 +238,8 @@ mod linux {
             _ => libc::SIGKILL,
         };
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        // A program that receives core files ignores the limit; the memory is the host's, with its keys.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
         let mut one = empty_set();
         // SAFETY: the set is valid, `SIG_DFL` installs no handler, and the rest ends the process.
         unsafe {

@@ -107,8 +107,15 @@ impl RunningProcess {
             }
         }
         guard::kill_group(self.pid);
-        // Its output is what counts.
-        let _ = self.reap();
+        // A child that runs as another user, or that is stuck in the kernel, is left to the system.
+        let give_up = monotonic_now() + guard::KILL_TIMEOUT;
+        while !self.has_exited() && monotonic_now() < give_up {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        match self.has_exited() {
+            true => drop(self.reap()),
+            false => running().retain(|pid| *pid != self.pid),
+        }
         self.pipes
     }
 

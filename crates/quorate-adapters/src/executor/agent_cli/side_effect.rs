@@ -2,13 +2,13 @@
 //! variables, and the files that the words name.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use quorate_kernel::ports::executor::SideEffect;
 
 /// The side effect of starting a command, found below `dir`, in `cwd` with the variables `env`.
 ///
-/// It includes the program, if `command` is a path, and each argument that is the path of a regular file in `cwd` or below
+/// It includes the program, if `command` is a relative path or a path below `dir`, and each argument that is the path of a regular file in `cwd` or below
 /// it: changing that file changes what runs. The words are in the file that a user trusts. Files that a program reads or
 /// starts of its own accord are not included, nor those that a text for a shell names.
 pub(crate) fn of_command(
@@ -23,8 +23,12 @@ pub(crate) fn of_command(
     if !env.is_empty() {
         what.push_str(&format!(" with {}", env.join(", ")));
     }
-    let program = command.contains('/').then(|| dir.join(command));
-    let named = args.iter().map(|arg| cwd.join(arg)).filter(|path| path.starts_with(cwd));
+    // A checkout cannot change an absolute program outside of it.
+    let is_own = |path: &PathBuf| !Path::new(command).is_absolute() || path.starts_with(dir);
+    let program = command.contains('/').then(|| dir.join(command)).filter(is_own);
+    let climbs = |arg: &&String| Path::new(arg).components().any(|part| part == Component::ParentDir);
+    let below = args.iter().filter(|arg| !climbs(arg)).map(|arg| cwd.join(arg));
+    let named = below.filter(|path| path.starts_with(cwd));
     let files: BTreeSet<_> = program.into_iter().chain(named).filter(|path| path.is_file()).collect();
     SideEffect { what, files: files.into_iter().collect() }
 }
@@ -63,6 +67,8 @@ mod tests {
             // A name without a `/` is searched on the PATH.
             ("other", "run `other`", &[]),
             ("./missing|sub", "run `./missing sub`", &[]),
+            // Nothing outside: a checkout cannot change it.
+            ("/usr/bin/env|sub/../../etc/passwd", "run `/usr/bin/env sub/../../etc/passwd`", &[]),
             // Only the program and whole arguments.
             ("sh|-c|./judge.sh -q", "run `sh -c \"./judge.sh -q\"`", &[]),
             ("python3|-m|judge", "run `python3 -m judge`", &[]),

@@ -110,10 +110,19 @@ impl Pool {
             tokio::pin!(ended);
             // Registered before the check, so that no change in between is missed.
             ended.as_mut().enable();
-            if let Some(sent) = self.state().send() {
+            // A call that has ended meanwhile may have been asked to wait, for all.
+            let (sent, until) = {
+                let mut state = self.state();
+                let until = state.not_before.filter(|until| Instant::now() < *until);
+                (if until.is_none() { state.send() } else { None }, until)
+            };
+            if let Some(sent) = sent {
                 return Ok(UnderWay { pool: Arc::clone(self), sent });
             }
-            tokio::time::timeout_at(deadline, ended).await.map_err(|_| Failure::TimedOut)?;
+            match until {
+                Some(until) => wait(until, deadline, &asked_by, progress).await?,
+                None => tokio::time::timeout_at(deadline, ended).await.map_err(|_| Failure::TimedOut)?,
+            }
         }
     }
 

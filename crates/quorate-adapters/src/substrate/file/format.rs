@@ -295,7 +295,8 @@ impl RawTurn<'_> {
         // A line that a person shortened keeps the number of lines; a write that was cut off leaves fewer.
         let is_short = note.bytes.is_some_and(|bytes| turn.content.len() < bytes)
             && line_feeds(&turn.content) < note.lines;
-        let is_unproven = self.is_open && !has_stray_text && id_proof(&turn) == IdProof::Broken;
+        let may_be_cut = self.is_open || self.body.is_empty();
+        let is_unproven = may_be_cut && !has_stray_text && id_proof(&turn) == IdProof::Broken;
         let is_torn = !is_marked && (is_cut_note || self.is_last && (is_short || is_unproven));
         if is_marked || is_torn {
             turn.content = turn.content.trim_end_matches(['\n', '\0']).into();

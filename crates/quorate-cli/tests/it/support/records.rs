@@ -61,6 +61,10 @@ pub fn repeat_as(ledger: &Path, run: &str, change: impl Fn(&mut Value)) -> Strin
             if kind == Kind::RunOpened {
                 change(&mut data);
             }
+            // The end of a run restates its first record.
+            if let Some(restated) = data.get_mut("opened").filter(|restated| restated.is_object()) {
+                change(restated);
+            }
             let Value::Object(data) = data else { unreachable!("it was an object") };
             Entry { kind, at_ms: record.at_ms, data }
         });

@@ -48,6 +48,11 @@ pub(crate) const READ_RECORDS: &str = "read its records in the ledger with `quor
 const PAGE: usize = 512;
 
 impl Runtime {
+    /// A text for display, without the secrets of the conversation's workspace: another program may have written it.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        self.redactor.without_patterns().redact(text).0
+    }
+
     /// Redacts a message and its metadata.
     #[crate::boxed]
     pub(crate) async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
