@@ -490,6 +490,7 @@ fn absolute(directory: &Path) -> Result<PathBuf, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::trust::requests::ConsentAnswer;
 
     /// A workspace with this `quorate.toml`, and a program that has a secret variable.
     #[expect(clippy::disallowed_methods, reason = "a test's own file")]
@@ -516,5 +517,33 @@ mod tests {
         let moved = first.in_directory(second_dir.path());
         assert_eq!(moved.redact_text(text), "[REDACTED], m3Lp8Yd5Hc1Js0Gf, password=hunter2Xy9");
         assert_eq!(moved.with_built_in_redaction().redact_text(text), of_first);
+    }
+
+    /// A person who must not be asked.
+    struct Never;
+
+    impl Consent for Never {
+        fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer> {
+            panic!("a person was asked about {lines:?}")
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+    fn nobody_is_asked_for_trust_to_redact_what_is_shown() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let outside = tempfile::tempdir().expect("a directory");
+        let ledger = outside.path().join("ledger.db");
+        let settings = format!(
+            "[ledger]\npath = {:?}\n[redact]\npatterns = ['zq[0-9]+']\n",
+            ledger.display().to_string()
+        );
+        std::fs::write(dir.path().join("quorate.toml"), settings).expect("a file");
+        let builder = || {
+            Quorate::builder().workspace(dir.path()).state_dir(outside.path().join("state")).consent(Never)
+        };
+        let quorate = builder().build_unvalidated().expect("it is not validated");
+        let moved = quorate.with_paths(None, Some("other.db".into())).in_directory(dir.path());
+        assert_eq!(moved.redact_text("password=hunter2Xy9"), "password=[REDACTED]");
     }
 }

@@ -118,6 +118,11 @@ fn a_daemon_is_found() {
 }
 
 #[test]
+fn a_command_may_signal_its_own_group() {
+    answers("signals_its_group", "prompt", r#"{"ok": true}"#);
+}
+
+#[test]
 fn a_process_that_replaces_itself_is_caught_up_with() {
     answers("replaces_itself", "prompt", r#"{"ok": true}"#);
 }

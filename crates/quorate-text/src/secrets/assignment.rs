@@ -188,11 +188,11 @@ fn secret_length(
 ) -> Option<usize> {
     // Only a secret is read to its end.
     let value = &text[at..at + value_length(text, at, mark, MAX_VALUE_BYTES)];
+    if is_foreign_text(value) {
+        return None;
+    }
     if is_secret(promise, join, value) {
         let length = value_length(text, at, mark, usize::MAX);
-        if is_foreign_text(&text[at..at + length]) {
-            return None;
-        }
         let rest = text[at + length..].trim_start_matches(['"', '\'', ' ']);
         let ends = rest.is_empty() || rest.starts_with(['\r', '\n', ',', ']', '}']);
         return (ends || !matches!(join, Join::Items | Join::Column)).then_some(length);

@@ -471,6 +471,32 @@ fn settings(dir: &TempDir) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(dir.path().join(SETTINGS)).unwrap()).unwrap()
 }
 
+#[test]
+fn two_profiles_never_block_each_other() {
+    let (dir, files) = place();
+    let other = ".claude/other.json";
+    let merged = |slug: &str, version: &str, dests: &[&str]| {
+        let text = format!("{{\"{slug}\": 1}}");
+        let pieces = dests.iter().map(|dest| piece(dest, Strategy::MergeJsonDeep, &text)).collect();
+        Package::new(slug, version, pieces).unwrap()
+    };
+    let before = theirs(dir.path());
+    install_one(&files, &merged("a", "1", &[SETTINGS]));
+    install_one(&files, &merged("b", "1", &[SETTINGS, other]));
+    // `b` is later in the settings, so `a` must not become later in the other file.
+    let refused = put(&files, &merged("a", "2", &[SETTINGS, other]), &REAL).unwrap();
+    assert_eq!(codes_of(&refused), ["quorate:profile_target"]);
+    assert!(
+        refused.report.refusals[0].body.help.clone().unwrap().contains("uninstall b"),
+        "{:?}",
+        refused.report
+    );
+    for slug in ["b", "a"] {
+        assert!(!uninstall_one(&files, slug).report.has_refusals());
+    }
+    assert_eq!(theirs(dir.path()), before);
+}
+
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 #[test]
