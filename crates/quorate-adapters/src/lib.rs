@@ -25,7 +25,12 @@ pub(crate) mod optional_kinds;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod process;
-pub mod provisioning;
+pub mod provisioning {
+    //! Provisioning: sources of packages.
+
+    pub mod memory;
+    pub mod profile;
+}
 pub mod state;
 pub(crate) mod stem;
 pub mod substrate;

@@ -5,14 +5,87 @@ pub(crate) mod audit;
 mod chart;
 pub(crate) mod compare;
 mod document;
-pub(crate) mod escape;
+pub(crate) mod escape {
+    //! The escaper of all templates. It shows control and direction characters, so that no text can look like another.
+
+    use std::fmt::{self, Write};
+
+    use askama::filters::{Escaper, Html};
+    use quorate_diagnostics::invisible::escape_invisible_except;
+
+    /// The escaper of all templates.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct Visible;
+
+    impl Escaper for Visible {
+        fn write_escaped_str<W: Write>(&self, dest: W, string: &str) -> fmt::Result {
+            Html.write_escaped_str(dest, &escape_invisible_except(string, |c| matches!(c, '\n' | '\t')))
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn what_text_brings_stays_text() {
+            let shown = |text: &str| {
+                let mut html = String::new();
+                Visible.write_escaped_str(&mut html, text).unwrap();
+                html
+            };
+            assert_eq!(
+                shown("<b onclick='x'>&\"</b>"),
+                "&#60;b onclick=&#39;x&#39;&#62;&#38;&#34;&#60;/b&#62;"
+            );
+            assert_eq!(shown("a\tb\nc"), "a\tb\nc");
+            for hostile in ["a\u{202e}b", "a\u{1b}[31mb", "a\u{0}b", "a\u{200b}b"] {
+                let html = shown(hostile);
+                assert!(html.starts_with('a') && html.ends_with('b') && html.len() > hostile.len(), "{html}");
+                assert!(html.chars().all(|c| !c.is_control()), "{html:?}");
+            }
+        }
+    }
+}
 pub(crate) mod ledger;
 mod live_run;
 mod playbooks;
 mod review_run;
 pub(crate) mod runs;
 mod talks;
-mod wording;
+mod wording {
+    //! Words that several pages show.
+
+    pub(crate) use quorate::view::wording::{digit_groups, instant, minute};
+
+    /// A verdict or outcome: its word, and a shape besides its colour.
+    pub(crate) struct Mark {
+        pub(crate) word: String,
+        /// The name of its style.
+        pub(crate) class: &'static str,
+        pub(crate) shape: &'static str,
+    }
+
+    impl Mark {
+        /// The mark of a verdict, a vote or a status of the records; `None` for an undecided run.
+        pub(crate) fn of(word: Option<&str>) -> Mark {
+            let word = word.unwrap_or("open").to_uppercase();
+            let (class, shape) = match word.as_str() {
+                "SHIP" | "PASS" | "DONE" | "YES" => ("good", "●"),
+                "REVISE" | "ABSTAIN" => ("fair", "◆"),
+                "HOLD" | "FAIL" | "REFUSED" | "NO" => ("bad", "■"),
+                "OPEN" => ("open", "○"),
+                _ => ("none", "▲"),
+            };
+            Mark { word, class, shape }
+        }
+    }
+
+    /// A word of a record, for people: `round1_block` is `round1 block`.
+    pub(crate) fn plain(word: &str) -> String {
+        word.replace('_', " ")
+    }
+}
 
 use std::collections::BTreeMap;
 use std::future::Future;

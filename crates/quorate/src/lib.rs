@@ -75,10 +75,40 @@ pub mod ledger;
 pub mod locks;
 pub mod manifests;
 #[doc(hidden)]
-pub mod measured;
+pub mod measured {
+    //! Inner parts that the benchmarks and tests of this workspace use by themselves.
+
+    #[cfg(feature = "nats")]
+    pub use super::service::commit_events::CommitEvents;
+    pub use super::service::compose::Sources;
+    pub use super::service::environment::Environment;
+    pub use super::service::live::Watcher;
+    pub use super::service::manifests::Manifests;
+    pub use super::service::runs::open as open_ledger;
+    pub use super::service::runtime::conversation::say;
+    pub use super::service::runtime::{OpenRuntime, RuntimeRequest, open as open_runtime};
+    pub use super::service::workspace::PathOverrides;
+    pub use crate::playbook::library::{Catalogue, Library};
+}
 pub mod playbook;
 pub mod ports;
-pub mod process;
+pub mod process {
+    //! The process that runs Quorate: its signals, and the processes of members whose executors are CLIs. A program whose
+    //! members are CLIs calls [`take_over`] first, and [`wait_for_members`] last.
+
+    pub use quorate_adapters::install_tls_provider;
+    #[cfg(unix)]
+    pub use quorate_adapters::process::ignores_hangups;
+    pub use quorate_adapters::process::{terminate_members, wait_for_members};
+
+    /// Denies other processes access to this one's memory, and restores signals that its parent changed.
+    ///
+    /// Call it at the beginning of `main`.
+    pub fn take_over() {
+        quorate_adapters::process::deny_inspection();
+        quorate_adapters::process::restore_signals();
+    }
+}
 #[cfg(feature = "provision")]
 pub mod provision;
 pub mod reader;

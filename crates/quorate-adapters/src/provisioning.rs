@@ -1,4 +1,0 @@
-//! Provisioning: sources of packages.
-
-pub mod memory;
-pub mod profile;
