@@ -6,7 +6,7 @@
 //! it where the clause says something of it (`is optional`, `can wait`). *A word violates its trait if the count is odd, a phrase
 //! if it is even*, so `never skip the pleasantries` passes and `do not be warm` does not.
 //!
-//! [`clause`] reads words and counts negations. Callers choose the traits and decide what follows from a violation.
+//! `clause.rs` reads words and counts negations. Callers choose the traits and decide what follows from a violation.
 
 mod clause;
 
