@@ -322,7 +322,9 @@ fn proof_edits(whole: &str) -> Vec<Edit> {
             "a key",
             edit(&|proof| {
                 let key = proof["keys"][0].as_str().unwrap();
-                proof["keys"][0] = json!(format!("{}A{}", &key[..key.len() - 8], &key[key.len() - 7..]));
+                let at = key.len() - 8;
+                let other = if &key[at..=at] == "A" { "B" } else { "A" };
+                proof["keys"][0] = json!(format!("{}{other}{}", &key[..at], &key[at + 1..]));
             }),
             Effect::Refused,
         ),
