@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use cap_fs_ext::{DirExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use quorate_manifest::workspace::{DirEntry, EntryKind, WorkspaceError};
 
 /// Opens a file or a directory for reading. Reading a directory fails later.
 ///
@@ -102,7 +103,13 @@ pub fn ensure_private_dir(path: &Path) -> io::Result<()> {
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = read_limited(open(path)?, most)?;
     match bytes.len() as u64 > most {
-        true => Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
+        true => {
+            let limit = match most >> 20 << 20 == most && most > 0 {
+                true => format!("{} MiB", most >> 20),
+                false => format!("{most} bytes"),
+            };
+            Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {limit}")))
+        }
         false => Ok(bytes),
     }
 }
@@ -290,19 +297,6 @@ impl Resolver {
 #[derive(Debug)]
 pub struct Root(Dir);
 
-/// Why a path beneath a [`Root`] was not read.
-#[derive(Debug)]
-pub enum ReadError {
-    /// There is nothing.
-    Missing,
-    /// It leads out of the folder.
-    Outside,
-    /// It is larger than the limit.
-    TooLarge,
-    /// It is not a regular file, or the system refused to read it.
-    Unreadable(io::Error),
-}
-
 impl Root {
     /// Opens a folder, which may itself be reached through symlinks.
     ///
@@ -316,11 +310,11 @@ impl Root {
     ///
     /// # Errors
     /// If it is missing or a link.
-    pub fn folder(&self, name: &str) -> Result<Root, ReadError> {
+    pub fn folder(&self, name: &str) -> Result<Root, WorkspaceError> {
         self.0.open_dir_nofollow(name).map(Root).map_err(|failed| {
             // Systems report a refused symlink differently, so this looks at the link itself.
             let is_link = self.0.symlink_metadata(name).is_ok_and(|found| found.is_symlink());
-            if is_link { ReadError::Outside } else { ReadError::of(failed) }
+            if is_link { WorkspaceError::Outside } else { classify(failed) }
         })
     }
 
@@ -328,43 +322,50 @@ impl Root {
     ///
     /// # Errors
     /// If it is missing, outside, too large, or unreadable.
-    pub fn read_regular(&self, path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
-        let file = self.open_beneath(path).map_err(ReadError::of)?;
-        let found = file.metadata().map_err(ReadError::Unreadable)?;
+    pub fn read_regular(&self, path: &Path, most: u64) -> Result<Vec<u8>, WorkspaceError> {
+        let file = self.open_beneath(path).map_err(classify)?;
+        let found = file.metadata().map_err(WorkspaceError::Unreadable)?;
         if found.is_dir() {
-            return Err(ReadError::Unreadable(ErrorKind::IsADirectory.into()));
+            return Err(WorkspaceError::Unreadable(ErrorKind::IsADirectory.into()));
         }
         if !found.is_file() {
-            return Err(ReadError::Unreadable(not_regular()));
+            return Err(WorkspaceError::Unreadable(not_regular()));
         }
         // One spare byte lets the read find the end without growing the buffer; the file may have grown since.
         let mut bytes = Vec::with_capacity(found.len().min(most) as usize + 1);
-        file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(ReadError::Unreadable)?;
-        if bytes.len() as u64 > most { Err(ReadError::TooLarge) } else { Ok(bytes) }
+        file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(WorkspaceError::Unreadable)?;
+        if bytes.len() as u64 > most { Err(WorkspaceError::TooLarge) } else { Ok(bytes) }
     }
 
-    /// The entries of a folder: a name, and whether it is a file (`Some(true)`), a folder (`Some(false)`), or something that
-    /// cannot be read. Leaves out names that are not UTF-8. Links are followed as a read follows them.
+    /// The entries of a folder, without names that are not UTF-8. Links are followed as a read follows them.
     ///
     /// # Errors
     /// If it is missing, outside, or unreadable.
-    pub fn list(&self, path: &Path) -> Result<Vec<(String, Option<bool>)>, ReadError> {
+    pub fn list(&self, path: &Path) -> Result<Vec<DirEntry>, WorkspaceError> {
         let mut listed = Vec::new();
-        for entry in self.0.read_dir(path).map_err(ReadError::of)? {
-            let entry = entry.map_err(ReadError::Unreadable)?;
+        for entry in self.0.read_dir(path).map_err(classify)? {
+            let entry = entry.map_err(WorkspaceError::Unreadable)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            let kind = entry.file_type().map_err(ReadError::Unreadable)?;
-            let is_file = match kind.is_file() || kind.is_dir() {
-                true => Some(kind.is_file()),
-                // Asking for a path's kind would follow links that lead out and back in.
-                false => self
-                    .open_beneath(&path.join(&name))
-                    .and_then(|opened| opened.metadata())
-                    .map_or(None, |found| (found.is_file() || found.is_dir()).then(|| found.is_file())),
+            let found = entry.file_type().map_err(WorkspaceError::Unreadable)?;
+            let kind = if found.is_file() {
+                EntryKind::File
+            } else if found.is_dir() {
+                EntryKind::Directory
+            } else {
+                self.resolved_kind(&path.join(&name))
             };
-            listed.push((name, is_file));
+            listed.push(DirEntry { name, kind });
         }
         Ok(listed)
+    }
+
+    /// The kind of a link. Opens it as a read would: asking for a path's kind would follow links that lead out and back in.
+    fn resolved_kind(&self, path: &Path) -> EntryKind {
+        match self.open_beneath(path).and_then(|opened| opened.metadata()) {
+            Ok(found) if found.is_file() => EntryKind::File,
+            Ok(found) if found.is_dir() => EntryKind::Directory,
+            _ => EntryKind::Other,
+        }
     }
 
     fn open_beneath(&self, path: &Path) -> io::Result<File> {
@@ -375,14 +376,12 @@ impl Root {
     }
 }
 
-impl ReadError {
-    /// cap-std itself refuses a path that leads out, so that error has no system error number.
-    fn of(failed: io::Error) -> ReadError {
-        match failed.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => ReadError::Missing,
-            ErrorKind::PermissionDenied if failed.raw_os_error().is_none() => ReadError::Outside,
-            _ => ReadError::Unreadable(failed),
-        }
+/// cap-std itself refuses a path that leads out, so that error has no system error number.
+fn classify(failed: io::Error) -> WorkspaceError {
+    match failed.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => WorkspaceError::Missing,
+        ErrorKind::PermissionDenied if failed.raw_os_error().is_none() => WorkspaceError::Outside,
+        _ => WorkspaceError::Unreadable(failed),
     }
 }
 
@@ -516,9 +515,9 @@ mod tests {
     #[test]
     fn a_refusal_of_the_system_does_not_lead_out() {
         // A file without permissions would not do: tests that run as root may read it.
-        let refused = ReadError::of(io::Error::from_raw_os_error(libc::EACCES));
+        let refused = classify(io::Error::from_raw_os_error(libc::EACCES));
         assert!(
-            matches!(refused, ReadError::Unreadable(error) if error.kind() == ErrorKind::PermissionDenied)
+            matches!(refused, WorkspaceError::Unreadable(error) if error.kind() == ErrorKind::PermissionDenied)
         );
     }
 

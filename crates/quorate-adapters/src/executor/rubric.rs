@@ -5,8 +5,8 @@
 //! few sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
 //! This file owns the port and its settings; `rubric/document.rs` parses texts, `rubric/scope.rs` refuses those that no rule
 //! can judge, `rubric/checks.toml` and `rubric/checks.rs` have the checks, `rubric/review.rs` scores their findings,
-//! `rubric/member.rs` serves assemblies, and `rubric/reflection.rs` reflects. `rubric/corpus/` has the texts that all of it
-//! is held against.
+//! `rubric/member.rs` serves assemblies, and `rubric/reflection.rs` reflects. `rubric/corpus/` has the texts that test
+//! all of it.
 
 mod adjudication;
 mod checks;

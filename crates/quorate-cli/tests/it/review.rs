@@ -392,7 +392,7 @@ fn what_members_do_not_see_is_said() {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("Not judged: what looks like a secret in line 3;"), "{format}: {said}");
     }
-    // Sentences between the marks of a key are no key: members read them.
+    // Sentences between the marks of a key are not a key: members read them.
     let marked = "Good.\n\n<!-- -----BEGIN PRIVATE KEY----- -->\nEverybody who joins today keeps this price for ever.\n\
                   <!-- -----END PRIVATE KEY----- -->\n";
     place.write("marked.md", marked);

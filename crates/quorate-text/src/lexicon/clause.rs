@@ -23,7 +23,7 @@ static IRREGULAR: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     lines.flat_map(|(base, forms)| forms.split(' ').map(move |form| (form, base))).collect()
 });
 
-/// What words do, as bits; each is a section of `words.txt`.
+/// The roles of words, as bits; each is a section of `words.txt`.
 pub(super) mod kind {
     macro_rules! kinds {
         ($(#[$doc:meta])* $list:ident: $($name:ident = $bit:literal $section:literal,)*) => {
@@ -319,7 +319,7 @@ impl<'a> Block<'a> {
         count
     }
 
-    /// Counts what the rest of the clause says of a spot: `is optional`, `can wait`, `should be dropped`, `: off`, `skip it`.
+    /// Counts the negations in the rest of the clause: `is optional`, `can wait`, `should be dropped`, `: off`, `skip it`.
     fn after(&self, spot: &Spot, count: &mut Count<'a>) {
         let before = (0..spot.start).rev().take(REACH).find(|at| !self.is(*at, kind::FILLER));
         let is_object = |at: usize| {

@@ -134,7 +134,7 @@ pub(super) fn unmerge(current: &CstRootNode, base: Option<&CstRootNode>, install
     Removal { text: Some(current.to_string()), left }
 }
 
-/// What the caller has to do with a value.
+/// The next step for a value.
 enum Undo {
     Done,
     /// Nothing but installed parts was in it, and it did not exist before.

@@ -6,11 +6,11 @@ use std::path::{Component, Path, PathBuf};
 
 use quorate_diagnostics::invisible::is_invisible;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::files::{self, ReadError};
+use quorate_kernel::files;
 use quorate_manifest::Workspace;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::tree::MAX_BYTES;
-use quorate_manifest::workspace::{DirEntry, EntryKind, Scope, WorkspaceError, WorkspacePath};
+use quorate_manifest::workspace::{DirEntry, Scope, WorkspaceError, WorkspacePath};
 
 use super::artifact::{self, Artifact};
 use super::disk;
@@ -38,17 +38,14 @@ impl Confined {
     fn at<T>(
         &self,
         location: &WorkspacePath,
-        see: impl FnOnce(&files::Root, &Path) -> Result<T, ReadError>,
+        see: impl FnOnce(&files::Root, &Path) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
         let path = Path::new(if location.as_str().is_empty() { "." } else { location.as_str() });
-        let Scope::Tenant(slug) = location.scope() else {
-            return see(&self.0, path).map_err(workspace_error);
-        };
+        let Scope::Tenant(slug) = location.scope() else { return see(&self.0, path) };
         if !is_single_component(slug) {
             return Err(WorkspaceError::Outside);
         }
-        let tenant = self.0.folder(&location.scope().folder()).map_err(workspace_error)?;
-        see(&tenant, path).map_err(workspace_error)
+        see(&self.0.folder(&location.scope().folder())?, path)
     }
 }
 
@@ -58,13 +55,7 @@ impl Workspace for Confined {
     }
 
     fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, WorkspaceError> {
-        let listed = self.at(location, files::Root::list)?;
-        let kind = |is_file| match is_file {
-            Some(true) => EntryKind::File,
-            Some(false) => EntryKind::Directory,
-            None => EntryKind::Other,
-        };
-        Ok(listed.into_iter().map(|(name, is_file)| DirEntry { name, kind: kind(is_file) }).collect())
+        self.at(location, files::Root::list)
     }
 }
 
@@ -72,15 +63,6 @@ impl Workspace for Confined {
 fn is_single_component(slug: &str) -> bool {
     let mut parts = Path::new(slug).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == slug)
-}
-
-fn workspace_error(error: ReadError) -> WorkspaceError {
-    match error {
-        ReadError::Missing => WorkspaceError::Missing,
-        ReadError::Outside => WorkspaceError::Outside,
-        ReadError::TooLarge => WorkspaceError::TooLarge,
-        ReadError::Unreadable(error) => WorkspaceError::Unreadable(error),
-    }
 }
 
 /// Directories without drafts: the ledger's with its keys, and the repository's, also by its short name on Windows.
@@ -174,7 +156,7 @@ impl Root {
     fn read(&self, relative: &str) -> Result<Vec<u8>, WorkspaceError> {
         let relative = if relative.is_empty() { "." } else { relative };
         let folder = files::Root::open(&self.dir).map_err(WorkspaceError::Unreadable)?;
-        folder.read_regular(Path::new(relative), artifact::MAX_BYTES).map_err(workspace_error)
+        folder.read_regular(Path::new(relative), artifact::MAX_BYTES)
     }
 
     /// The path relative to the root, with `/`; `..` is resolved by name, without the file system.
@@ -313,6 +295,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
+    use quorate_manifest::workspace::EntryKind;
     use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
     use super::*;

@@ -165,7 +165,7 @@ mod linux {
                 Some(at) if now < at => at.duration_since(now),
                 Some(at) if now.duration_since(at) > KILL_TIMEOUT || kill_children().is_err() => {
                     if ended.is_none() {
-                        // The host may be dead, so that nobody else kills the group; this process is in it.
+                        // The host may be dead, and then no other process kills the group; this process is in it.
                         let _ = kill_current_process_group(Signal::KILL);
                     }
                     exit_as(ended)

@@ -32,7 +32,7 @@ pub(super) fn adjudicate(artifact: &str, last: &str, first: &str, priors: &str) 
     let repeated = priors.iter().take_while(is_hold).count() >= HOLD_REPEATS;
     let blocks = blocking.len();
     let (verdict, decision) = match blocks {
-        _ if !answered => ("HOLD", "Nobody answered, and silence is no consent: HOLD.".to_owned()),
+        _ if !answered => ("HOLD", "No reviewer answered, and silence is not consent: HOLD.".to_owned()),
         HOLD_BLOCKS.. if irreducible > 0 => {
             ("HOLD", format!("{irreducible} of {blocks} blocks are on what no edit repairs: HOLD."))
         }
@@ -43,7 +43,7 @@ pub(super) fn adjudicate(artifact: &str, last: &str, first: &str, priors: &str) 
         HOLD_BLOCKS.. => {
             ("REVISE", format!("{blocks} blocks would be HOLD; edits repair what all of them name: REVISE."))
         }
-        0 => ("SHIP", "What was found is not enough to block: SHIP.".to_owned()),
+        0 => ("SHIP", "The findings are not enough to block: SHIP.".to_owned()),
         1 => ("REVISE", "One block is enough to ask for a revision: REVISE.".to_owned()),
         _ => ("REVISE", format!("{blocks} blocks are enough to ask for a revision: REVISE.")),
     };

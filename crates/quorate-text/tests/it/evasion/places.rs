@@ -1,4 +1,4 @@
-//! What a hit is: its layer, its place, and the time that it takes to find it.
+//! A hit: its layer, its place, and the time that it takes to find it.
 
 use quorate_text::locks::{Layer, Matcher, Wanted, fold};
 
