@@ -1,5 +1,5 @@
-//! Playbooks: loading 10 000 files, weaving one operator from them for the first time and again, and finding those that
-//! are for it beside holding it against each. In processes of their own, on one thread.
+//! Playbooks: loading 10 000 files, and weaving one operator from them for the first time and again. In processes of their
+//! own, on one thread.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,9 +12,7 @@ use quorate_kernel::redact::Redactor;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
-use quorate_manifest::playbook::Playbook;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::bind::{Binding, BindingIndex};
 
 use crate::process::middle;
 use crate::table::Measure;
@@ -48,9 +46,6 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let what = format!("weaving one operator from {PLAYBOOKS} playbooks, cold");
     bench.table.limited(what, took("cold")?, limit(25.0));
     bench.table.limited("  the same, warm", took("warm")?, limit(0.2));
-    bench.table.unlimited("  an index of whom they are for (in cold)", took("index")?);
-    bench.table.unlimited("  finding in it those for one operator", took("found")?);
-    bench.table.peer("holding it against each by itself", took("naive")?);
     Ok(())
 }
 
@@ -73,12 +68,7 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let library =
         Library::open(environment, &PathOverrides::default(), None).map_err(|stop| stop.first_message())?;
     let ledger = StoreAddress::File(dir.join(".quorate/ledger.db"));
-    match what {
-        "cold" | "warm" => {
-            weave(what, environment, &library, &Catalogue::open(&round, &Scope::Workspace, &ledger))
-        }
-        _ => bind(what, &library),
-    }
+    weave(what, environment, &library, &Catalogue::open(&round, &Scope::Workspace, &ledger))
 }
 
 fn weave(
@@ -109,32 +99,6 @@ fn weave(
         std::hint::black_box(sources.hashes(&composed, &[]));
     }
     Ok(start.elapsed() / AGAIN)
-}
-
-fn bind(what: &str, library: &Library) -> Result<Duration, Failure> {
-    let all: Vec<&Playbook> = library.catalogue.books.iter().map(|book| &book.playbook).collect();
-    let start = Instant::now();
-    let bindings = BindingIndex::new(all.iter().copied());
-    let made = start.elapsed();
-    let found = |at: usize| bindings.matching(&library.operators[at].subject).len();
-    let held = |at: usize| {
-        let subject = &library.operators[at].subject;
-        all.iter().filter(|one| Binding::new(one).matches(subject).is_some()).count()
-    };
-    let few = 20;
-    if let Some(at) = (0..few).find(|at| found(*at) != held(*at)) {
-        return Err(format!("{} and {} are for one operator", found(at), held(at)).into());
-    }
-    let mean = |one: &dyn Fn(usize) -> usize, count: usize| {
-        let start = Instant::now();
-        std::hint::black_box((0..count).map(one).sum::<usize>());
-        start.elapsed() / u32::try_from(count).unwrap_or(1)
-    };
-    Ok(match what {
-        "index" => made,
-        "found" => mean(&found, OPERATORS),
-        _ => mean(&held, few),
-    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

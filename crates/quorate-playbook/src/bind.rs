@@ -4,11 +4,8 @@
 //! the older notation, are converted to a selector. A selector overrides targets. An empty selector matches no subject, and
 //! neither does a term on an axis that the subject has no value on.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobMatcher};
 use quorate_manifest::operator::Operator;
@@ -41,7 +38,7 @@ pub struct Subject {
 }
 
 /// How a playbook matched a subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchKind {
     /// It names a value of the subject.
     Exact,
@@ -59,7 +56,7 @@ pub struct Binding {
 /// One axis, and its required values.
 #[derive(Debug, Clone)]
 struct Requirement {
-    axis: Cow<'static, str>,
+    axis: String,
     values: Vec<Pattern>,
 }
 
@@ -97,15 +94,10 @@ impl Subject {
 impl Binding {
     /// Compiles the targets of a playbook.
     pub fn new(playbook: &Playbook) -> Self {
-        Binding::with_globs(playbook, &mut GlobCache::default())
-    }
-
-    /// The same, with the globs of other playbooks.
-    fn with_globs(playbook: &Playbook, globs: &mut GlobCache) -> Self {
         match &playbook.selector {
-            Some(selector) => Binding { clauses: selector_clauses(selector, globs) },
+            Some(selector) => Binding { clauses: selector_clauses(selector) },
             None => {
-                let targeted = target_requirements(playbook, globs);
+                let targeted = target_requirements(playbook);
                 Binding { clauses: if targeted.is_empty() { Vec::new() } else { vec![targeted] } }
             }
         }
@@ -135,40 +127,27 @@ impl Binding {
 
     /// Whether it is for a subject, and how that came about; by name where any of it is.
     pub fn matches(&self, subject: &Subject) -> Option<MatchKind> {
-        if self.clauses.is_empty() {
-            return None;
-        }
-        let mut bound = MatchKind::Pattern;
-        for one_of in &self.clauses {
-            match one_of
-                .iter()
-                .filter_map(|wanted| wanted.matches_subject(subject))
-                .min_by_key(|how| *how == MatchKind::Pattern)?
-            {
-                MatchKind::Exact => bound = MatchKind::Exact,
-                MatchKind::Pattern => {}
-            }
-        }
-        Some(bound)
+        let clause = |one_of: &Vec<Requirement>| {
+            one_of.iter().filter_map(|wanted| wanted.matches_subject(subject)).min()
+        };
+        self.clauses.iter().map(clause).collect::<Option<Vec<MatchKind>>>()?.into_iter().min()
     }
 }
 
 impl Requirement {
-    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>, globs: &mut GlobCache) -> Self {
-        let values = values.into_iter().map(|value| Pattern::parse(bare_value(axis, value), globs)).collect();
-        let known = AXIS_PREFIXES.iter().find(|(known, _)| *known == axis);
-        let axis = known.map_or_else(|| Cow::Owned(axis.to_owned()), |(known, _)| Cow::Borrowed(*known));
-        Requirement { axis, values }
+    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>) -> Self {
+        let values = values.into_iter().map(|value| Pattern::parse(bare_value(axis, value))).collect();
+        Requirement { axis: axis.to_owned(), values }
     }
 
     fn matches_subject(&self, subject: &Subject) -> Option<MatchKind> {
-        let has = subject.axes.get(&*self.axis).filter(|values| !values.is_empty())?;
+        let has = subject.axes.get(&self.axis).filter(|values| !values.is_empty())?;
         let meets = |pattern: &Pattern| match pattern {
             Pattern::Any => Some(MatchKind::Pattern),
             Pattern::Exact(value) => has.contains(value).then_some(MatchKind::Exact),
             Pattern::Glob(glob) => has.iter().any(|value| glob.matches(value)).then_some(MatchKind::Pattern),
         };
-        self.values.iter().filter_map(meets).min_by_key(|how| *how == MatchKind::Pattern)
+        self.values.iter().filter_map(meets).min()
     }
 }
 
@@ -182,29 +161,27 @@ fn bare_value<'v>(axis: &str, value: &'v str) -> &'v str {
     }
 }
 
-fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Requirement>> {
-    let mut clauses = Vec::new();
-    for (axis, values) in &selector.axes {
-        clauses.push(vec![Requirement::new(axis, values.as_slice().iter().map(String::as_str), globs)]);
-    }
-    let mut term = |term: &Term| Requirement::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
-    clauses.extend(selector.all_of.iter().flatten().map(|selector| vec![term(selector)]));
-    clauses.extend(selector.any_of.iter().map(|terms| terms.iter().map(&mut term).collect()));
-    clauses
+fn selector_clauses(selector: &Selector) -> Vec<Vec<Requirement>> {
+    let requirement =
+        |axis: &str, values: &[String]| Requirement::new(axis, values.iter().map(String::as_str));
+    let axes = selector.axes.iter().map(|(axis, values)| vec![requirement(axis, values.as_slice())]);
+    let term = |term: &Term| requirement(&term.axis, &term.any_of);
+    let all_of = selector.all_of.iter().flatten().map(|one| vec![term(one)]);
+    axes.chain(all_of).chain(selector.any_of.iter().map(|terms| terms.iter().map(term).collect())).collect()
 }
 
 /// The requirements of `targets`: a subject has to match one of them. The name in a target can be a slug or a role.
-fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requirement> {
+fn target_requirements(playbook: &Playbook) -> Vec<Requirement> {
     let mut needed = Vec::new();
     let mut operator = |value: &str| {
         // A role behind `operator/`, or an operator behind `role/`, is what the word says.
         let role_alone = value.starts_with("role/") || value.starts_with("ws://roles/");
         let operator_alone = value.starts_with("ws://operators/");
         if !role_alone {
-            needed.push(Requirement::new(IDENTITY, [value], globs));
+            needed.push(Requirement::new(IDENTITY, [value]));
         }
         if !operator_alone {
-            needed.push(Requirement::new(ROLE, [bare_value(IDENTITY, value)], globs));
+            needed.push(Requirement::new(ROLE, [bare_value(IDENTITY, value)]));
         }
     };
     let targets = playbook.targets.iter().flatten();
@@ -220,175 +197,56 @@ fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requir
             TargetKind::Skill => SKILL,
             TargetKind::Runtime => RUNTIME,
         };
-        needed.push(Requirement::new(axis, [target.reference.as_str()], globs));
+        needed.push(Requirement::new(axis, [target.reference.as_str()]));
     }
     needed
 }
-
-/// The characters that make a text a glob.
-const META_CHARS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 /// A pattern for a value.
 #[derive(Debug, Clone)]
 enum Pattern {
     Any,
     Exact(String),
-    /// One that a glob matches.
-    Glob(Arc<Glob>),
+    Glob(Glob),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Glob {
     text: String,
-    /// What a value begins with that it matches, and what it ends with.
+    /// How many bytes at its beginning stand for themselves.
     head: usize,
-    tail: Range<usize>,
     /// `None` if the text is not a valid glob; the requirement then matches no value.
     compiled: OnceLock<Option<GlobMatcher>>,
 }
 
-/// The compiled globs, by their text.
-#[derive(Debug, Default)]
-struct GlobCache(HashMap<String, Arc<Glob>>);
-
 impl Pattern {
-    fn parse(value: &str, globs: &mut GlobCache) -> Self {
+    fn parse(value: &str) -> Self {
         if value == "*" {
             Pattern::Any
         } else if value.contains(['*', '?', '[', '{']) {
-            Pattern::Glob(globs.get_or_insert(value))
+            Pattern::Glob(Glob::new(value))
         } else {
             Pattern::Exact(value.to_owned())
         }
     }
 }
 
-impl GlobCache {
-    fn get_or_insert(&mut self, text: &str) -> Arc<Glob> {
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(known);
-        }
-        let new = Arc::new(Glob::new(text));
-        self.0.insert(text.to_owned(), Arc::clone(&new));
-        new
-    }
-}
-
 impl Glob {
     fn new(text: &str) -> Self {
         // A `/` beside `**` may match nothing, and a comma separates alternatives.
-        let divides = |c: char| META_CHARS.contains(&c) || matches!(c, '/' | ',');
-        let prefix_len = text.find(divides).unwrap_or(text.len());
-        let suffix = text.rfind(divides).map_or(0, |at| at + 1)..text.len();
-        Glob { text: text.to_owned(), head: prefix_len, tail: suffix, compiled: OnceLock::new() }
+        let head = text.find(['*', '?', '[', ']', '{', '}', '\\', '/', ',']).unwrap_or(text.len());
+        Glob { text: text.to_owned(), head, compiled: OnceLock::new() }
     }
 
-    /// What every value begins with that it matches.
-    fn prefix(&self) -> &str {
-        &self.text[..self.head]
-    }
-
-    /// Whether it matches a value.
+    /// Whether it matches a value. Most globs are never compiled, since their beginning differs.
     fn matches(&self, value: &str) -> bool {
-        if !value.starts_with(self.prefix()) || !value.ends_with(&self.text[self.tail.clone()]) {
-            return false;
-        }
         let compile = || {
             let glob = GlobBuilder::new(&self.text).literal_separator(true).build().ok()?;
             Some(glob.compile_matcher())
         };
-        self.compiled.get_or_init(compile).as_ref().is_some_and(|glob| glob.is_match(value))
+        value.starts_with(&self.text[..self.head])
+            && self.compiled.get_or_init(compile).as_ref().is_some_and(|glob| glob.is_match(value))
     }
-}
-
-/// The bindings of many playbooks.
-#[derive(Debug, Clone, Default)]
-pub struct BindingIndex {
-    bindings: Vec<Binding>,
-    /// Who asks for a value of an axis.
-    exact: Postings,
-    /// The playbooks that require a value with this prefix.
-    by_prefix: Postings,
-    /// Who asks for any.
-    wildcards: Postings,
-}
-
-/// Positions in the list of playbooks, by key hash; sorted.
-#[derive(Debug, Clone, Default)]
-struct Postings(Vec<(u64, usize)>);
-
-impl BindingIndex {
-    /// Indexes many playbooks by their targets.
-    pub fn new<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> Self {
-        let mut index = BindingIndex::default();
-        let mut globs = GlobCache::default();
-        for (at, playbook) in playbooks.into_iter().enumerate() {
-            let binding = Binding::with_globs(playbook, &mut globs);
-            let rarest = binding.clauses.iter().min_by_key(|one_of| estimated_matches(one_of));
-            for wanted in rarest.into_iter().flatten() {
-                for pattern in &wanted.values {
-                    let (places, value) = match pattern {
-                        Pattern::Any => (&mut index.wildcards, ""),
-                        Pattern::Exact(value) => (&mut index.exact, value.as_str()),
-                        Pattern::Glob(glob) => (&mut index.by_prefix, glob.prefix()),
-                    };
-                    places.0.push((key(&wanted.axis, value), at));
-                }
-            }
-            index.bindings.push(binding);
-        }
-        for places in [&mut index.exact, &mut index.by_prefix, &mut index.wildcards] {
-            places.0.sort_unstable();
-        }
-        index
-    }
-
-    /// The playbooks that are for a subject, by their places in the list that was given, in its order; and how that came
-    /// about.
-    pub fn matching(&self, subject: &Subject) -> Vec<(usize, MatchKind)> {
-        let mut found: Vec<usize> = Vec::new();
-        for (axis, values) in &subject.axes {
-            found.extend(self.wildcards.positions(axis, ""));
-            for value in values {
-                found.extend(self.exact.positions(axis, value));
-                if !self.by_prefix.0.is_empty() {
-                    let heads = value.char_indices().map(|(at, _)| &value[..at]).chain([value.as_str()]);
-                    heads.for_each(|head| found.extend(self.by_prefix.positions(axis, head)));
-                }
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().filter_map(|at| Some((at, self.bindings[at].matches(subject)?))).collect()
-    }
-}
-
-impl Postings {
-    fn positions(&self, axis: &str, value: &str) -> impl Iterator<Item = usize> {
-        let key = key(axis, value);
-        let first = self.0.partition_point(|(other, _)| *other < key);
-        self.0[first..].iter().take_while(move |(other, _)| *other == key).map(|(_, at)| *at)
-    }
-}
-
-fn key(axis: &str, value: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (axis, value).hash(&mut hasher);
-    hasher.finish()
-}
-
-/// How many there may be that are one of these; a guess. A slug is one operator's.
-fn estimated_matches(one_of: &[Requirement]) -> usize {
-    let each = |wanted: &Requirement| -> usize {
-        let exact_count = if wanted.axis == IDENTITY { 1 } else { 10 };
-        let one = |pattern: &Pattern| match pattern {
-            Pattern::Exact(_) => exact_count,
-            Pattern::Glob(_) => 100,
-            Pattern::Any => 10_000,
-        };
-        wanted.values.iter().map(one).sum()
-    };
-    one_of.iter().map(each).sum()
 }
 
 #[cfg(test)]
@@ -547,7 +405,7 @@ mod pattern_tests {
     proptest! {
         /// The cheap test rejects no value that the glob would match.
         #[test]
-        fn heads_and_tails_are_the_globs(
+        fn heads_are_those_of_the_globs(
             text in "([ab]|/|\\*\\*|\\*|\\?|\\[a-b\\]|\\[!a\\]|\\{a,b\\}|\\{|\\]|,|\\\\|é){1,6}",
             value in "[ab/,é*]{0,6}",
         ) {

@@ -1,6 +1,5 @@
 //! The tests of this crate from outside, in one binary: a module for what is tested.
 
-mod bind;
 mod history;
 mod persona;
 mod weave;

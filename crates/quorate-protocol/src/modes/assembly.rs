@@ -53,7 +53,7 @@ pub fn answer_schema(mode: AssemblyMode) -> answers::Schema {
 pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
         AssemblyMode::Advisory => "advisory/4",
-        AssemblyMode::Voting => "voting/7",
+        AssemblyMode::Voting => "voting/8",
         AssemblyMode::Peer => "peer/7",
         AssemblyMode::Hierarchy => "hierarchy/6",
     }

@@ -4,7 +4,7 @@
 //! An active playbook needs a gate (B13): a file that a person made active by hand is woven without one, unless only
 //! governance may promote it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::{self, Catalog, FOLDER, Gate, Playbook, PlaybookFile, Status, Weaving};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_manifest::{frontmatter, persona, timestamp};
-use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, Subject};
+use quorate_playbook::bind::{Binding, MatchKind, RUNTIME, Subject};
 use quorate_playbook::contradiction::{Contradiction, contradictions};
 use quorate_playbook::curate::{AffectedOperator, Objection, objections_to};
 use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity, Thresholds};
@@ -433,7 +433,8 @@ pub struct Catalogue {
     pub books: Vec<PlaybookFile>,
     /// Errors of the others, and warnings.
     pub(crate) report: Report,
-    bindings: BindingIndex,
+    /// Those of the books, in their order.
+    bindings: Vec<Binding>,
     recorded: RecordedVersions,
     /// Active playbooks that target all operators.
     targeting_all: BTreeSet<String>,
@@ -448,7 +449,7 @@ impl Catalogue {
         }
         let Catalog { playbooks: books, report } = playbook::load_all(loader, scope);
         let mut catalogue = Catalogue {
-            bindings: BindingIndex::new(books.iter().map(|book| &book.playbook)),
+            bindings: books.iter().map(|book| Binding::new(&book.playbook)).collect(),
             recorded: RecordedVersions::of(&RecordedVersions::records_blocking(ledger, scope)),
             targeting_all: targeting_all(&books, loader, scope),
             books,
@@ -524,13 +525,11 @@ impl Catalogue {
         &self,
         known: &[&'k KnownOperator],
     ) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {
-        let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, MatchKind)>> = BTreeMap::new();
-        for operator in known {
-            for (at, how) in self.bindings.matching(&operator.subject) {
-                bound.entry(at).or_default().push((operator, how));
-            }
-        }
-        bound.into_iter().map(|(at, known)| (&self.books[at], known)).collect()
+        let of = |binding: &Binding| -> Vec<(&'k KnownOperator, MatchKind)> {
+            known.iter().filter_map(|known| Some((*known, binding.matches(&known.subject)?))).collect()
+        };
+        let bound = self.books.iter().zip(&self.bindings).map(|(book, binding)| (book, of(binding)));
+        bound.filter(|(_, known)| !known.is_empty()).collect()
     }
 }
 

@@ -34,31 +34,26 @@ impl<'a> ArtifactIndex<'a> {
     }
 
     /// Locates a finding's quote. The text is compared verbatim; failing that, with whitespace runs and typographic quotes
-    /// made equal. If several places match, the nearest to the member's line is used, or the first without a line. Each look
-    /// reads the text once at most in either form.
+    /// made equal. If several places match, the nearest to the member's line is used, or the first without a line.
     pub fn locate(&self, finding: &deliberator::Finding) -> Option<Location> {
         let quote = finding.quote.trim();
         if quote.is_empty() {
             return None;
         }
         let wanted = finding.line.and_then(|line| usize::try_from(line).ok());
-        let from = wanted.map_or(0, |line| self.line_start(line));
-        let look = NearestMatch {
-            from,
-            distance: &|at| self.distance(at, wanted),
-            line_start: &|at| self.lines[self.line_of(at) - 1],
+        let nearest = |text: &str, quote: &str, source: &dyn Fn(usize) -> usize| {
+            let mut places = memmem::find_iter(text.as_bytes(), quote.as_bytes());
+            match wanted {
+                None => places.next(),
+                Some(wanted) => places.min_by_key(|at| wanted.abs_diff(self.line_of(source(*at)))),
+            }
         };
-        let span = match look.nearest(self.text, quote) {
+        let span = match nearest(self.text, quote, &|at| at) {
             Some(at) => at..at + quote.len(),
             None => {
                 let folded = self.folded.get_or_init(|| NormalizedText::of(self.text));
                 let quote = NormalizedText::of(quote).text;
-                let look = NearestMatch {
-                    from: folded.normalized_offset(from),
-                    distance: &|at| (look.distance)(folded.starts[at]),
-                    line_start: &|at| folded.normalized_offset((look.line_start)(folded.starts[at])),
-                };
-                let at = look.nearest(&folded.text, &quote)?;
+                let at = nearest(&folded.text, &quote, &|at| folded.starts[at])?;
                 folded.starts[at]..folded.starts[at + quote.len()]
             }
         };
@@ -67,44 +62,9 @@ impl<'a> ArtifactIndex<'a> {
         Some(Location { span, line, column })
     }
 
-    /// Where a line begins; the text's end, where it has fewer.
-    fn line_start(&self, line: usize) -> usize {
-        self.lines.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len())
-    }
-
     /// The line of a place, from 1.
     fn line_of(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at)
-    }
-
-    fn distance(&self, at: usize, wanted: Option<usize>) -> usize {
-        wanted.map_or(0, |wanted| wanted.abs_diff(self.line_of(at)))
-    }
-}
-
-/// A look for the occurrence of a quote that is nearest to a line.
-struct NearestMatch<'a> {
-    /// Where the line begins.
-    from: usize,
-    /// How many lines a place is away from it.
-    distance: &'a dyn Fn(usize) -> usize,
-    /// Where the line of a place begins.
-    line_start: &'a dyn Fn(usize) -> usize,
-}
-
-impl NearestMatch<'_> {
-    /// The first one from the line on, or the first one in the last line before it that has any; of equals the earlier.
-    fn nearest(&self, text: &str, quote: &str) -> Option<usize> {
-        let (text, quote) = (text.as_bytes(), quote.as_bytes());
-        let first = |from: usize| memmem::find(&text[from..], quote).map(|at| from + at);
-        let after = first(self.from);
-        // One that begins before the line may end in it.
-        let until = text.len().min(self.from + quote.len().saturating_sub(1));
-        let before = match after {
-            Some(at) if (self.distance)(at) == 0 => None,
-            _ => memmem::rfind(&text[..until], quote).and_then(|at| first((self.line_start)(at))),
-        };
-        before.into_iter().chain(after).min_by_key(|at| (self.distance)(*at))
     }
 }
 
@@ -133,11 +93,6 @@ impl NormalizedText {
         }
         starts.push(text.len());
         NormalizedText { text: folded, starts }
-    }
-
-    /// The first byte that comes from a position of the text, or after it.
-    fn normalized_offset(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start < at).min(self.text.len())
     }
 }
 
