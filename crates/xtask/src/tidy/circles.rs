@@ -2,13 +2,12 @@
 //!
 //! A module is a file. It uses another one if it names an item that is defined there; a re-export is followed to the
 //! definition, and does not count as a use by itself. Uses of ancestors do not count: types in the parent and
-//! details in its children are one whole. Tests do not count, nor does the crate's root.
+//! details in its children are one whole. Tests do not count, nor does the crate's root. Files are read as tokens, so that a
+//! local name may be taken for an item of the same name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ExprCall, ImplItem, Item, ItemMod, ItemUse, Macro, Meta, UseTree, Visibility};
+use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
 use super::Source;
 
@@ -25,8 +24,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<String> {
     let files: Vec<File<'_>> = sources.iter().filter_map(File::of).collect();
     let mut complaints = Vec::new();
     let mut crates: BTreeMap<&str, HashMap<Path, Module>> = BTreeMap::new();
-    for (file, parsed) in files.iter().zip(parse(&files)) {
-        match parsed {
+    for file in &files {
+        match Module::parse(&file.source.text) {
             Ok(module) => {
                 crates.entry(file.crate_dir).or_default().insert(file.module.clone(), module);
             }
@@ -68,19 +67,6 @@ fn module_path(file: &str) -> Path {
         return Vec::new();
     }
     path.trim_end_matches("/mod").split('/').map(str::to_owned).collect()
-}
-
-/// Parses on all cores: unoptimised, one needs seconds for the workspace.
-fn parse(files: &[File<'_>]) -> Vec<syn::Result<Module>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let parse_some = |some: &[File<'_>]| -> Vec<syn::Result<Module>> {
-        some.iter().map(|file| Module::parse(&file.source.text)).collect()
-    };
-    std::thread::scope(|scope| {
-        let chunks = files.chunks(files.len().div_ceil(threads).max(1));
-        let workers: Vec<_> = chunks.map(|some| scope.spawn(move || parse_some(some))).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a parser does not panic")).collect()
-    })
 }
 
 /// The modules of one crate.
@@ -246,8 +232,6 @@ struct Module {
     names: BTreeSet<Path>,
     /// Its child files that are compiled for tests only.
     test_children: BTreeSet<String>,
-    /// How many inline modules enclose what is being read.
-    inline_depth: usize,
 }
 
 struct Import {
@@ -257,10 +241,22 @@ struct Import {
     is_reexport: bool,
 }
 
+/// Where tokens are read.
+#[derive(Clone, Copy)]
+struct Place {
+    /// How many inline modules enclose them.
+    inline_depth: usize,
+    /// Whether they are the items of a module.
+    has_items: bool,
+}
+
+/// Words before the name of an item.
+const ITEMS: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
+
 impl Module {
-    fn parse(text: &str) -> syn::Result<Module> {
+    fn parse(text: &str) -> Result<Module, LexError> {
         let mut module = Module::default();
-        module.visit_file(&syn::parse_file(text)?);
+        module.read(text.parse()?, Place { inline_depth: 0, has_items: true });
         Ok(module)
     }
 
@@ -268,162 +264,128 @@ impl Module {
         self.imports.iter().filter(move |import| import.name == name)
     }
 
-    fn import(&mut self, tree: &UseTree, mut path: Path, is_reexport: bool) {
-        let (name, last) = match tree {
-            UseTree::Path(step) => {
-                path.push(step.ident.to_string());
-                return self.import(&step.tree, path, is_reexport);
+    fn read(&mut self, tokens: TokenStream, place: Place) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        while at < tokens.len() {
+            match &tokens[at..] {
+                [TokenTree::Punct(mark), TokenTree::Group(attribute), rest @ ..]
+                    if mark.as_char() == '#' && is_for_tests(&attribute.to_string()) =>
+                {
+                    let item = rest.iter().position(ends_item).map_or(rest.len(), |end| end + 1);
+                    if let [.., TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Punct(_)] =
+                        &rest[..item]
+                        && word == "mod"
+                    {
+                        self.test_children.insert(name.to_string());
+                    }
+                    at += 2 + item;
+                }
+                [TokenTree::Ident(word), rest @ ..] if word == "use" => {
+                    // A tree may end in a group of its own.
+                    let is_group = |token: &TokenTree| matches!(token, TokenTree::Group(_));
+                    let end = rest
+                        .iter()
+                        .position(ends_item)
+                        .map_or(rest.len(), |end| end + usize::from(is_group(&rest[end])));
+                    let is_reexport = match &tokens[..at] {
+                        [.., TokenTree::Ident(before)] => before == "pub",
+                        [.., TokenTree::Group(scope)] => scope.delimiter() == Delimiter::Parenthesis,
+                        _ => false,
+                    };
+                    self.import(&rest[..end], Vec::new(), is_reexport, place);
+                    at += 1 + end;
+                }
+                [TokenTree::Ident(word), TokenTree::Ident(_), TokenTree::Group(body), ..]
+                    if word == "mod" =>
+                {
+                    let inline_depth = place.inline_depth + 1;
+                    self.read(body.stream(), Place { inline_depth, ..place });
+                    at += 3;
+                }
+                [TokenTree::Ident(word), TokenTree::Ident(name), ..]
+                    if ITEMS.iter().any(|item| word == item) =>
+                {
+                    if place.has_items {
+                        self.defines.insert(name.to_string());
+                    }
+                    at += 2;
+                }
+                [TokenTree::Ident(_), ..] => at += self.name(&tokens[at..], place),
+                [TokenTree::Group(group), ..] => {
+                    self.read(group.stream(), Place { has_items: false, ..place });
+                    at += 1;
+                }
+                _ => at += 1,
             }
-            UseTree::Group(group) => {
-                return group.items.iter().for_each(|tree| self.import(tree, path.clone(), is_reexport));
+        }
+    }
+
+    fn import(&mut self, tree: &[TokenTree], mut path: Path, is_reexport: bool, place: Place) {
+        let mut name = None;
+        for token in tree {
+            match token {
+                TokenTree::Ident(word) if word == "as" => name = Some(String::new()),
+                TokenTree::Ident(word) if name.is_some() => name = Some(word.to_string()),
+                TokenTree::Ident(word) => path.push(word.to_string()),
+                TokenTree::Punct(mark) if mark.as_char() == '*' => name = Some("*".to_owned()),
+                TokenTree::Group(group) => {
+                    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+                    let trees = trees.split(|token| token.to_string() == ",").filter(|tree| !tree.is_empty());
+                    return trees.for_each(|tree| self.import(tree, path.clone(), is_reexport, place));
+                }
+                _ => {}
             }
-            UseTree::Glob(_) => ("*".to_owned(), None),
-            UseTree::Name(name) if name.ident == "self" => (path.last().cloned().unwrap_or_default(), None),
-            UseTree::Name(name) => (name.ident.to_string(), Some(&name.ident)),
-            UseTree::Rename(rename) => {
-                (rename.rename.to_string(), Some(&rename.ident).filter(|ident| *ident != "self"))
-            }
-        };
-        path.extend(last.map(ToString::to_string));
-        if let Some(path) = self.at_top_level(path) {
+        }
+        path.pop_if(|last| last == "self");
+        let name = name.or_else(|| path.last().cloned()).unwrap_or_default();
+        if let Some(path) = at_top_level(path, place) {
             self.imports.push(Import { name, path, is_reexport });
         }
     }
 
-    /// A path as the file's top level would write it; `None` if it stays inside an inline module.
-    fn at_top_level(&self, path: Path) -> Option<Path> {
-        let ups = path.iter().take_while(|name| *name == "super").count();
-        if self.inline_depth == 0 || (ups == 0 && path.first().is_some_and(|first| first != "self")) {
-            return Some(path);
+    /// Reads the path that the tokens begin with, and returns its length. One of a single name counts only if it cannot be a
+    /// local variable.
+    fn name(&mut self, tokens: &[TokenTree], place: Place) -> usize {
+        let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ':');
+        let steps = tokens[1..].chunks_exact(3).take_while(|step| {
+            is_colon(&step[0]) && is_colon(&step[1]) && matches!(step[2], TokenTree::Ident(_))
+        });
+        let path: Path =
+            tokens.iter().take(1).chain(steps.map(|step| &step[2])).map(ToString::to_string).collect();
+        let length = 3 * path.len() - 2;
+        let is_called = matches!(tokens.get(length), Some(TokenTree::Group(call)) if call.delimiter() == Delimiter::Parenthesis);
+        if path.len() > 1 || is_called || path[0].starts_with(char::is_uppercase) {
+            self.names.extend(at_top_level(path, place));
         }
-        let outer = path.get(self.inline_depth..).filter(|_| ups >= self.inline_depth)?;
-        let start = (ups == self.inline_depth).then(|| "self".to_owned());
-        Some(start.into_iter().chain(outer.iter().cloned()).collect())
-    }
-
-    fn name(&mut self, path: Path) {
-        self.names.extend(self.at_top_level(path));
-    }
-
-    /// A path that may be of one name: then it counts only if it cannot be a local variable.
-    fn name_item(&mut self, path: Path) {
-        let is_capital = |name: &String| name.starts_with(|first: char| first.is_uppercase());
-        if path.len() > 1 || path.first().is_some_and(is_capital) {
-            self.name(path);
-        }
-    }
-
-    /// The paths in the tokens of a macro or an attribute.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut path: Path = Vec::new();
-        let mut colons = 0;
-        for token in tokens {
-            match token {
-                TokenTree::Ident(name) => {
-                    if colons != 2 {
-                        self.name_item(std::mem::take(&mut path));
-                    }
-                    path.push(name.to_string());
-                    colons = 0;
-                }
-                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
-                other => {
-                    self.name_item(std::mem::take(&mut path));
-                    colons = 0;
-                    if let TokenTree::Group(group) = other {
-                        self.tokens(group.stream());
-                    }
-                }
-            }
-        }
-        self.name_item(path);
+        length
     }
 }
 
-impl<'ast> Visit<'ast> for Module {
-    fn visit_item(&mut self, item: &'ast Item) {
-        if let Item::Mod(ItemMod { attrs, ident, content: None, .. }) = item
-            && is_for_tests(attrs)
-        {
-            self.test_children.insert(ident.to_string());
-        }
-        let (name, attributes) = match item {
-            Item::Const(item) => (Some(&item.ident), &item.attrs),
-            Item::Enum(item) => (Some(&item.ident), &item.attrs),
-            Item::Fn(item) => (Some(&item.sig.ident), &item.attrs),
-            Item::Macro(item) => (item.ident.as_ref(), &item.attrs),
-            Item::Static(item) => (Some(&item.ident), &item.attrs),
-            Item::Struct(item) => (Some(&item.ident), &item.attrs),
-            Item::Trait(item) => (Some(&item.ident), &item.attrs),
-            Item::Type(item) => (Some(&item.ident), &item.attrs),
-            Item::Union(item) => (Some(&item.ident), &item.attrs),
-            Item::Impl(item) => (None, &item.attrs),
-            Item::Mod(item) => (None, &item.attrs),
-            Item::Use(item) => (None, &item.attrs),
-            _ => return visit::visit_item(self, item),
-        };
-        if !is_for_tests(attributes) {
-            self.defines.extend(name.map(ToString::to_string));
-            visit::visit_item(self, item);
-        }
+/// A path as the file's top level would write it; `None` if it stays inside an inline module.
+fn at_top_level(path: Path, place: Place) -> Option<Path> {
+    let (depth, ups) = (place.inline_depth, path.iter().take_while(|name| *name == "super").count());
+    if depth == 0 || (ups == 0 && path.first().is_some_and(|first| first != "self")) {
+        return Some(path);
     }
+    let outer = path.get(depth..).filter(|_| ups >= depth)?;
+    let start = (ups == depth).then(|| "self".to_owned());
+    Some(start.into_iter().chain(outer.iter().cloned()).collect())
+}
 
-    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
-        let attributes = match item {
-            ImplItem::Const(item) => &item.attrs,
-            ImplItem::Fn(item) => &item.attrs,
-            ImplItem::Type(item) => &item.attrs,
-            _ => return visit::visit_impl_item(self, item),
-        };
-        if !is_for_tests(attributes) {
-            visit::visit_impl_item(self, item);
-        }
-    }
-
-    fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        self.import(&item.tree, Vec::new(), !matches!(item.vis, Visibility::Inherited));
-    }
-
-    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
-        self.inline_depth += 1;
-        visit::visit_item_mod(self, item);
-        self.inline_depth -= 1;
-    }
-
-    fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.name_item(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
-        visit::visit_path(self, path);
-    }
-
-    fn visit_expr_call(&mut self, call: &'ast ExprCall) {
-        if let Expr::Path(function) = &*call.func
-            && let Some(name) = function.path.get_ident()
-        {
-            self.name(vec![name.to_string()]);
-        }
-        visit::visit_expr_call(self, call);
-    }
-
-    fn visit_macro(&mut self, called: &'ast Macro) {
-        self.tokens(called.tokens.clone());
-        visit::visit_macro(self, called);
-    }
-
-    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
-        if let Meta::List(list) = &attribute.meta {
-            self.tokens(list.tokens.clone());
-        }
+/// Whether an item ends with a token.
+fn ends_item(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Punct(mark) => mark.as_char() == ';',
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        _ => false,
     }
 }
 
-/// Whether the attributes have `cfg(test)` or `cfg(all(test, …))`.
-fn is_for_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
-        attribute.meta.require_list().is_ok_and(|list| {
-            let condition = list.tokens.to_string().replace(' ', "");
-            condition == "test" || condition.starts_with("all(test,")
-        })
-    })
+/// Whether an attribute is `cfg(test)` or `cfg(all(test, …))`.
+fn is_for_tests(attribute: &str) -> bool {
+    let attribute = attribute.replace(' ', "");
+    attribute == "[cfg(test)]" || attribute.starts_with("[cfg(all(test,")
 }
 
 #[cfg(test)]
@@ -564,7 +526,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_parsed_is_a_complaint() {
-        let broken = Source { path: "crates/x/src/a.rs".to_owned(), text: "fn".to_owned() };
+        let broken = Source { path: "crates/x/src/a.rs".to_owned(), text: "fn {".to_owned() };
         let found = check(&[broken]);
         assert!(found.len() == 1 && found[0].starts_with("crates/x/src/a.rs: cannot look"), "{found:?}");
     }

@@ -6,7 +6,9 @@
 
 use quorate_diagnostics::text::{one_line, shortened};
 use quorate_protocol::Json;
-use serde_json::json;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Number, json};
 
 /// From this many blocks on, a verdict other than HOLD needs a reason.
 const HOLD_BLOCKS: usize = 3;
@@ -17,22 +19,77 @@ const MAX_QUOTE_CHARS: usize = 48;
 /// How many items a brief lists.
 const MAX_ITEMS: usize = 20;
 
+/// A member's answer, as the protocol shows it to the others.
+#[derive(Clone, Deserialize)]
+struct Member {
+    #[serde(rename = "deliberator")]
+    id: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    would_block: bool,
+    #[serde(default)]
+    irreducible: bool,
+    score: Option<Number>,
+    #[serde(default)]
+    findings: Vec<Finding>,
+    /// Whether its first answer counts, since it has no other.
+    #[serde(skip)]
+    is_first: bool,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Finding {
+    quote: String,
+    issue: String,
+    fix: String,
+    line: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Prior {
+    verdict: String,
+    final_verdict: String,
+    artifact: String,
+}
+
+impl Member {
+    fn answered(&self) -> bool {
+        self.status == "answered"
+    }
+
+    fn blocks(&self) -> bool {
+        self.answered() && self.would_block
+    }
+}
+
+impl Prior {
+    fn verdict(&self) -> String {
+        [&*self.verdict, &self.final_verdict].concat().to_uppercase()
+    }
+}
+
 /// An answer that fits the adjudicator's schema. `last` and `first` are the members' answers of the last and the first
 /// round, `priors` the earlier verdicts, each a JSON array; what is not of that form counts as none.
 pub(super) fn adjudicate(artifact: &str, last: &str, first: &str, priors: &str) -> Json {
-    let (last, first, priors) = (objects(last), objects(first), objects(priors));
-    let members: Vec<Member<'_>> = last.iter().filter_map(|answer| Member::read(answer, &first)).collect();
-    let blocking: Vec<&Member<'_>> = members.iter().filter(|member| member.blocks).collect();
-    let irreducible = blocking.iter().filter(|member| text(member.answer, "irreducible") == "true").count();
-    let answered = members.iter().any(|member| member.answered);
-    let is_hold = |prior: &&Json| {
-        let verdict = [text(prior, "verdict"), text(prior, "final_verdict")].concat();
-        text(prior, "artifact") == artifact && verdict.to_uppercase().starts_with("HOLD")
-    };
+    let (first, priors): (Vec<Member>, Vec<Prior>) = (objects(first), objects(priors));
+    let mut members: Vec<Member> = objects(last);
+    for member in members.iter_mut().filter(|member| !member.answered()) {
+        match first.iter().find(|earlier| earlier.id == member.id && earlier.blocks()) {
+            Some(earlier) => *member = Member { is_first: true, ..earlier.clone() },
+            None => member.findings.clear(),
+        }
+    }
+    let blocking: Vec<&Member> = members.iter().filter(|member| member.blocks()).collect();
+    let (blocks, irreducible) = (blocking.len(), blocking.iter().filter(|member| member.irreducible).count());
+    let is_hold = |prior: &&Prior| prior.artifact == artifact && prior.verdict().starts_with("HOLD");
     let repeated = priors.iter().take_while(is_hold).count() >= HOLD_REPEATS;
-    let blocks = blocking.len();
     let (verdict, decision) = match blocks {
-        _ if !answered => ("HOLD", "No reviewer answered, and silence is not consent: HOLD.".to_owned()),
+        _ if !members.iter().any(Member::answered) => {
+            ("HOLD", "No reviewer answered, and silence is not consent: HOLD.".to_owned())
+        }
         HOLD_BLOCKS.. if irreducible > 0 => {
             ("HOLD", format!("{irreducible} of {blocks} blocks are on what no edit repairs: HOLD."))
         }
@@ -48,17 +105,14 @@ pub(super) fn adjudicate(artifact: &str, last: &str, first: &str, priors: &str) 
         _ => ("REVISE", format!("{blocks} blocks are enough to ask for a revision: REVISE.")),
     };
     let mut reasons = vec![describe_blocks(&blocking, members.len())];
-    let missing: Vec<&str> =
-        members.iter().filter(|member| !member.answered_last).map(|member| member.id).collect();
+    let missing = members.iter().filter(|member| member.is_first || !member.answered());
+    let missing: Vec<&str> = missing.map(|member| &*member.id).collect();
     if !missing.is_empty() {
         reasons.push(format!("Without a last answer: {}.", join_names(&missing)));
     }
     if let Some(newest) = priors.first() {
-        let verdict = [text(newest, "verdict"), text(newest, "final_verdict")].concat().to_uppercase();
-        reasons.push(format!(
-            "{} earlier verdicts on this type were read; the last was {verdict}.",
-            priors.len()
-        ));
+        let (count, verdict) = (priors.len(), newest.verdict());
+        reasons.push(format!("{count} earlier verdicts on this type were read; the last was {verdict}."));
     }
     reasons.push(decision);
     reasons.push("Counted by rule, no model was asked; nobody judged the content.".to_owned());
@@ -66,92 +120,43 @@ pub(super) fn adjudicate(artifact: &str, last: &str, first: &str, priors: &str) 
         "verdict": verdict,
         "reasoning": reasons.join(" "),
         "revision_brief": brief(&members),
-        "dissent_summary": dissent(&blocking, &members),
+        "dissent_summary": dissent(&members),
     })
 }
 
-/// A member and the answer that counts for it.
-struct Member<'a> {
-    id: &'a str,
-    answer: &'a Json,
-    answered: bool,
-    answered_last: bool,
-    blocks: bool,
-}
-
-impl<'a> Member<'a> {
-    fn read(last: &'a Json, first: &'a [Json]) -> Option<Member<'a>> {
-        let id = last.get("deliberator")?.as_str()?;
-        let answers = |answer: &Json| text(answer, "status") == "answered";
-        let blocks = |answer: &Json| answers(answer) && text(answer, "would_block") == "true";
-        let earlier = first.iter().find(|answer| text(answer, "deliberator") == id && blocks(answer));
-        let answer = earlier.filter(|_| !answers(last)).unwrap_or(last);
-        Some(Member {
-            id,
-            answer,
-            answered: answers(answer),
-            answered_last: answers(last),
-            blocks: blocks(answer),
-        })
-    }
-
-    fn findings(&self) -> impl Iterator<Item = &'a Json> {
-        self.answer.get("findings").and_then(Json::as_array).into_iter().flatten()
-    }
-}
-
-fn objects(text: &str) -> Vec<Json> {
+fn objects<T: DeserializeOwned>(text: &str) -> Vec<T> {
     let list: Vec<Json> = serde_json::from_str(text).unwrap_or_default();
-    list.into_iter().filter(Json::is_object).collect()
+    list.into_iter().filter(Json::is_object).filter_map(|one| serde_json::from_value(one).ok()).collect()
 }
 
-/// A field as text; empty where it is absent.
-fn text(object: &Json, key: &str) -> String {
-    match object.get(key) {
-        Some(Json::String(text)) => text.trim().to_owned(),
-        Some(Json::Bool(flag)) => flag.to_string(),
-        Some(Json::Number(number)) => number.to_string(),
-        _ => String::new(),
-    }
-}
-
-fn describe_blocks(blocking: &[&Member<'_>], members: usize) -> String {
+fn describe_blocks(blocking: &[&Member], members: usize) -> String {
     let each = blocking.iter().map(|member| {
-        let how = if text(member.answer, "irreducible") == "true" { " irreducibly" } else { "" };
-        let when = if member.answered_last { "" } else { " in its first answer" };
-        match (member.findings().count(), member.findings().next()) {
-            (1, Some(only)) => format!("{}{how} on “{}”{when}", member.id, short(&text(only, "quote"))),
-            (count, Some(first)) => {
-                format!(
-                    "{}{how} on “{}” and {} more{when}",
-                    member.id,
-                    short(&text(first, "quote")),
-                    count - 1
-                )
-            }
-            (_, None) => format!("{}{how}{when}", member.id),
-        }
+        let how = if member.irreducible { " irreducibly" } else { "" };
+        let when = if member.is_first { " in its first answer" } else { "" };
+        let what = match &*member.findings {
+            [] => String::new(),
+            [only] => format!(" on “{}”", short(&only.quote)),
+            [first, more @ ..] => format!(" on “{}” and {} more", short(&first.quote), more.len()),
+        };
+        format!("{}{how}{what}{when}", member.id)
     });
-    let each = each.collect::<Vec<_>>().join("; ");
-    if blocking.is_empty() {
-        "Nobody blocks.".to_owned()
-    } else {
-        format!("{} of {members} block: {each}.", blocking.len())
+    match &*each.collect::<Vec<_>>().join("; ") {
+        "" => "Nobody blocks.".to_owned(),
+        each => format!("{} of {members} block: {each}.", blocking.len()),
     }
 }
 
 /// Which members disagree; `None` if all agree.
-fn dissent(blocking: &[&Member<'_>], members: &[Member<'_>]) -> Option<String> {
-    let passing: Vec<String> = members
-        .iter()
-        .filter(|member| member.answered && !member.blocks)
-        .map(|member| match text(member.answer, "score") {
-            score if score.is_empty() => member.id.to_owned(),
-            score => format!("{} (score {score})", member.id),
-        })
-        .collect();
+fn dissent(members: &[Member]) -> Option<String> {
+    let (blocking, passing): (Vec<&Member>, Vec<&Member>) =
+        members.iter().filter(|member| member.answered()).partition(|member| member.would_block);
+    let scored = |member: &&Member| match &member.score {
+        None => member.id.clone(),
+        Some(score) => format!("{} (score {score})", member.id),
+    };
+    let passing: Vec<String> = passing.iter().map(scored).collect();
     let passing: Vec<&str> = passing.iter().map(String::as_str).collect();
-    let blocking: Vec<&str> = blocking.iter().map(|member| member.id).collect();
+    let blocking: Vec<&str> = blocking.iter().map(|member| &*member.id).collect();
     let differ = !blocking.is_empty() && !passing.is_empty();
     differ.then(|| format!("{} would let it go; {} would not.", join_names(&passing), join_names(&blocking)))
 }
@@ -159,57 +164,48 @@ fn dissent(blocking: &[&Member<'_>], members: &[Member<'_>]) -> Option<String> {
 /// One change, and the members that ask for it.
 struct Item<'a> {
     line: Option<u64>,
-    quote: String,
+    quote: &'a str,
     members: Vec<&'a str>,
     blocked: bool,
-    fixes: Vec<String>,
+    fixes: Vec<&'a str>,
 }
 
 /// The findings of all members as a numbered list: blocking ones first, then in the order of the text. Findings on one
 /// line of which one's quote contains the other's are one item.
-fn brief(members: &[Member<'_>]) -> Option<String> {
+fn brief(members: &[Member]) -> Option<String> {
     let mut items: Vec<Item<'_>> = Vec::new();
-    for member in members {
-        for finding in member.findings() {
-            let (quote, line) = (text(finding, "quote"), finding.get("line").and_then(Json::as_u64));
-            let same = |item: &Item<'_>| {
-                item.line == line && (item.quote.contains(&quote) || quote.contains(&item.quote))
-            };
-            let at = items.iter().position(same).unwrap_or_else(|| {
-                items.push(Item {
-                    line,
-                    quote: quote.clone(),
-                    members: Vec::new(),
-                    blocked: false,
-                    fixes: Vec::new(),
-                });
-                items.len() - 1
-            });
-            let item = &mut items[at];
-            if quote.len() < item.quote.len() {
-                item.quote = quote;
-            }
-            if !item.members.contains(&member.id) {
-                item.members.push(member.id);
-            }
-            // The findings say what is wrong; the brief says what to do.
-            let fix =
-                [text(finding, "fix"), text(finding, "issue")].into_iter().find(|text| !text.is_empty());
-            item.fixes.extend(fix.filter(|fix| !item.fixes.contains(fix)));
-            item.blocked |= member.blocks;
+    let findings = members.iter().flat_map(|member| member.findings.iter().map(move |one| (member, one)));
+    for (member, Finding { quote, issue, fix, line }) in findings {
+        let (quote, line) = (quote.trim(), *line);
+        let same =
+            |item: &Item<'_>| item.line == line && (item.quote.contains(quote) || quote.contains(item.quote));
+        let at = items.iter().position(same).unwrap_or(items.len());
+        if at == items.len() {
+            items.push(Item { line, quote, members: Vec::new(), blocked: false, fixes: Vec::new() });
         }
+        let item = &mut items[at];
+        if quote.len() < item.quote.len() {
+            item.quote = quote;
+        }
+        if !item.members.contains(&&*member.id) {
+            item.members.push(&member.id);
+        }
+        // The findings say what is wrong; the brief says what to do.
+        let fix = [fix.trim(), issue.trim()].into_iter().find(|text| !text.is_empty());
+        item.fixes.extend(fix.filter(|fix| !item.fixes.contains(fix)));
+        item.blocked |= member.blocks();
     }
     items.sort_by_key(|item| (!item.blocked, item.line));
     let lines = items.iter().take(MAX_ITEMS).enumerate().map(|(at, item)| {
-        let quote =
-            if item.quote.is_empty() { String::new() } else { format!(", “{}”", short(&item.quote)) };
+        let quote = if item.quote.is_empty() { String::new() } else { format!(", “{}”", short(item.quote)) };
         let line = item.line.map_or("The text".to_owned(), |line| format!("Line {line}"));
         // One item, one line: a brief is a list.
         let fixes = one_line(&item.fixes.join(" "));
         format!("{}. {line}{quote}: {fixes} ({})", at + 1, join_names(&item.members))
     });
     let mut lines: Vec<String> = lines.collect();
-    if let Some(more) = items.len().checked_sub(MAX_ITEMS).filter(|more| *more > 0) {
+    if items.len() > MAX_ITEMS {
+        let more = items.len() - MAX_ITEMS;
         lines.push(format!("{}. And {more} smaller ones, which the members' answers list.", MAX_ITEMS + 1));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
