@@ -32,7 +32,6 @@ pub mod provisioning {
     pub mod profile;
 }
 pub mod state;
-pub(crate) mod stem;
 pub mod substrate;
 
 pub use default_registry::default_registry;

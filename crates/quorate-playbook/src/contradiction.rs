@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use quorate_manifest::playbook::Status;
+use quorate_text::stem::stem;
 use quorate_text::words::{Gap, Word, blocks, folded, words};
 
 use crate::weave::Candidate;
@@ -122,28 +123,9 @@ fn statement(body: &str, words: &[Word]) -> Option<Statement> {
     let is_negation = |word: &&Word| NEGATIONS.contains(&&*word.text);
     let negations = words.iter().filter(is_negation).count();
     let content = words.iter().filter(|word| !is_negation(word) && !FILLERS.contains(&&*word.text));
-    let stems: BTreeSet<String> = content.map(|word| stem(&word.text)).collect();
+    let stems: BTreeSet<String> = content.map(|word| stem(&word.text).to_owned()).collect();
     let text = body[start..end].to_owned();
     (!stems.is_empty()).then_some(Statement { stems, is_negative: negations % 2 == 1, text })
-}
-
-/// A word without its ending, so that `answering`, `answers` and `answer` are one word.
-fn stem(word: &str) -> String {
-    let mut stem = match word.strip_suffix("ing") {
-        Some(verb) if verb.len() > 1 => verb,
-        _ => match word.strip_suffix('s') {
-            Some(base) if base.len() > 2 && !base.ends_with('s') => base,
-            _ => word,
-        },
-    };
-    let mut last = stem.bytes().rev();
-    if stem.len() < word.len() && stem.is_ascii() && last.next() == last.next() {
-        stem = &stem[..stem.len() - 1];
-    }
-    match stem.strip_suffix('e') {
-        Some(short) if short.len() > 1 => short.to_owned(),
-        _ => stem.to_owned(),
-    }
 }
 
 #[cfg(test)]

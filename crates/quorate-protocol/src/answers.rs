@@ -125,59 +125,54 @@ impl Schema {
 
     /// The JSON Schema (2020-12).
     pub fn json_schema(self) -> Json {
-        match self {
-            Schema::FirstAnswer => deliberator::schema(deliberator::Round::First),
-            Schema::SecondAnswer => deliberator::schema(deliberator::Round::Second),
-            Schema::Adjudication => deliberator::adjudication_schema(),
-            Schema::Advice => advice::schema(),
-            Schema::Ballot => advice::ballot_schema(),
-            Schema::Message => advice::message_schema(),
-            Schema::PlainText | Schema::Turn => advice::turn_schema(),
-            Schema::Selection => advice::selection_schema(),
-            Schema::Deltas => reflection::deltas_schema(),
-            Schema::Judgement => reflection::judgement_schema(),
-            Schema::Tier => tier_schema(),
-            Schema::Predicate => predicate_schema(),
-        }
+        (self.form().0)()
     }
 
     /// Whether an answer has the fields that the protocol needs; an answer that fits the schema has them.
     pub fn accepts(self, answer: &Json) -> bool {
-        match self {
-            Schema::FirstAnswer => deliberator::Answer::read(deliberator::Round::First, answer).is_some(),
-            Schema::SecondAnswer => deliberator::Answer::read(deliberator::Round::Second, answer).is_some(),
-            Schema::Adjudication => deliberator::Adjudication::read(answer).is_some(),
-            Schema::Advice => advice::Advice::read(answer).is_some(),
-            Schema::Ballot => advice::Ballot::read(answer).is_some(),
-            Schema::Message => advice::Message::read(answer).is_some(),
-            Schema::PlainText | Schema::Turn => advice::Turn::read(answer).is_some(),
-            Schema::Selection => advice::read_selection(answer).is_some(),
-            Schema::Deltas => reflection::read_deltas(answer).is_some(),
-            Schema::Judgement => reflection::Judgement::read(answer).is_some(),
-            Schema::Tier => TierAnswer::read(answer).is_some(),
-            Schema::Predicate => read_predicate(answer).is_some(),
-        }
+        (self.form().1)(answer)
     }
 
     /// The fields by which an object shows that it was meant as such an answer.
     pub fn marker_fields(self) -> &'static [&'static str] {
+        self.form().2
+    }
+
+    fn form(self) -> Form {
+        use advice::{Advice, Ballot, Message, Turn, read_selection};
+        use deliberator::{Adjudication, Answer, Round};
+        use reflection::{Judgement, read_deltas};
+        const POSITION: &[&str] = &["would_block", "verdict", "final_verdict"];
         match self {
-            Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => {
-                &["would_block", "verdict", "final_verdict"]
+            Schema::FirstAnswer => {
+                (|| deliberator::schema(Round::First), |a| Answer::read(Round::First, a).is_some(), POSITION)
             }
-            Schema::Advice => &["severity"],
-            Schema::Ballot => &["vote"],
-            Schema::Message => &["message"],
-            Schema::PlainText => &[],
-            Schema::Turn => &["content"],
-            Schema::Selection => &["next"],
-            Schema::Deltas => &["deltas"],
-            Schema::Judgement => &["verdict"],
-            Schema::Tier => &["tier"],
-            Schema::Predicate => &["holds"],
+            Schema::SecondAnswer => (
+                || deliberator::schema(Round::Second),
+                |a| Answer::read(Round::Second, a).is_some(),
+                POSITION,
+            ),
+            Schema::Adjudication => {
+                (deliberator::adjudication_schema, |a| Adjudication::read(a).is_some(), POSITION)
+            }
+            Schema::Advice => (advice::schema, |a| Advice::read(a).is_some(), &["severity"]),
+            Schema::Ballot => (advice::ballot_schema, |a| Ballot::read(a).is_some(), &["vote"]),
+            Schema::Message => (advice::message_schema, |a| Message::read(a).is_some(), &["message"]),
+            Schema::PlainText => (advice::turn_schema, |a| Turn::read(a).is_some(), &[]),
+            Schema::Turn => (advice::turn_schema, |a| Turn::read(a).is_some(), &["content"]),
+            Schema::Selection => (advice::selection_schema, |a| read_selection(a).is_some(), &["next"]),
+            Schema::Deltas => (reflection::deltas_schema, |a| read_deltas(a).is_some(), &["deltas"]),
+            Schema::Judgement => {
+                (reflection::judgement_schema, |a| Judgement::read(a).is_some(), &["verdict"])
+            }
+            Schema::Tier => (tier_schema, |a| TierAnswer::read(a).is_some(), &["tier"]),
+            Schema::Predicate => (predicate_schema, |a| read_predicate(a).is_some(), &["holds"]),
         }
     }
 }
+
+/// The schema of a form, whether it has what the protocol needs, and the fields that it is known by.
+type Form = (fn() -> Json, fn(&Json) -> bool, &'static [&'static str]);
 
 /// A key that is absent, or null, which counts as absent.
 fn present<'a>(object: &'a serde_json::Map<String, Json>, key: &str) -> Option<&'a Json> {

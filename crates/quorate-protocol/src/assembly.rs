@@ -295,6 +295,11 @@ impl Member {
 }
 
 impl Rule {
+    /// A rule that applies where a manifest has none.
+    pub(crate) fn implicit(id: &str, kind: &str) -> Rule {
+        Rule { id: id.into(), kind: kind.into(), applies_to: None, params: Map::new() }
+    }
+
     /// Whether it looks at a member's output.
     pub fn applies_to_member(&self, member: &str) -> bool {
         self.applies_to.as_ref().is_none_or(|ids| ids.iter().any(|id| **id == *member))

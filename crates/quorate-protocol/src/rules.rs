@@ -33,60 +33,41 @@ pub(crate) struct BuiltIn {
     pub(crate) roll: Option<Roll>,
 }
 
-const EMPTY: BuiltIn =
-    BuiltIn { kind: "", describe: votes::unanimity_kind, advise: None, decide: None, roll: None };
+const fn rule(
+    kind: &'static str,
+    describe: fn() -> RuleKind,
+    advise: Option<Advise>,
+    decide: Option<Decide>,
+    roll: Option<Roll>,
+) -> BuiltIn {
+    BuiltIn { kind, describe, advise, decide, roll }
+}
 
-const BUILT_IN: [BuiltIn; 7] = [
-    BuiltIn {
-        kind: terminal::KIND,
-        describe: terminal::kind,
-        advise: Some(terminal::advise),
-        decide: Some(terminal::decide),
-        roll: Some(terminal::roll),
-    },
-    BuiltIn {
-        kind: advice::PRIORITY,
-        describe: advice::priority_kind,
-        advise: Some(advice::advise_by_priority),
-        ..EMPTY
-    },
-    BuiltIn {
-        kind: aggregate::KIND,
-        describe: aggregate::kind,
-        advise: Some(aggregate::advise),
-        roll: Some(aggregate::roll),
-        ..EMPTY
-    },
-    BuiltIn {
-        kind: votes::QUORUM,
-        describe: votes::quorum_kind,
-        decide: Some(votes::decide_by_quorum),
-        ..EMPTY
-    },
-    BuiltIn {
-        kind: votes::MAJORITY,
-        describe: votes::majority_kind,
-        decide: Some(votes::decide_by_majority),
-        ..EMPTY
-    },
-    BuiltIn {
-        kind: votes::UNANIMITY,
-        describe: votes::unanimity_kind,
-        decide: Some(votes::decide_unanimously),
-        ..EMPTY
-    },
-    BuiltIn {
-        kind: aggregate::ESCALATE_ON_SEVERITY,
-        describe: aggregate::escalate_on_severity_kind,
-        roll: Some(aggregate::roll_by_severity),
-        ..EMPTY
-    },
+static BUILT_IN: [BuiltIn; 7] = [
+    rule(
+        terminal::KIND,
+        terminal::kind,
+        Some(terminal::advise),
+        Some(terminal::decide),
+        Some(terminal::roll),
+    ),
+    rule(advice::PRIORITY, advice::priority_kind, Some(advice::advise_by_priority), None, None),
+    rule(aggregate::KIND, aggregate::kind, Some(aggregate::advise), None, Some(aggregate::roll)),
+    rule(votes::QUORUM, votes::quorum_kind, None, Some(votes::decide_by_quorum), None),
+    rule(votes::MAJORITY, votes::majority_kind, None, Some(votes::decide_by_majority), None),
+    rule(votes::UNANIMITY, votes::unanimity_kind, None, Some(votes::decide_unanimously), None),
+    rule(
+        aggregate::ESCALATE_ON_SEVERITY,
+        aggregate::escalate_on_severity_kind,
+        None,
+        None,
+        Some(aggregate::roll_by_severity),
+    ),
 ];
 
 /// A built-in kind; `None` where it is the host's.
 pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
-    static ALL: [BuiltIn; 7] = BUILT_IN;
-    ALL.iter().find(|rule| rule.kind == kind)
+    BUILT_IN.iter().find(|rule| rule.kind == kind)
 }
 
 /// Whether a rule is of a kind that ends the synthesis when it fires.
@@ -114,7 +95,7 @@ pub enum RegisterRuleError {
 impl Rules {
     /// The kinds that this program has.
     pub fn built_in() -> Self {
-        Rules { kinds: BUILT_IN.map(|one| (one.kind.to_owned(), (one.describe)())).into() }
+        Rules { kinds: BUILT_IN.iter().map(|one| (one.kind.to_owned(), (one.describe)())).collect() }
     }
 
     /// Adds a kind.

@@ -5,4 +5,5 @@
 pub mod lexicon;
 pub mod locks;
 pub mod secrets;
+pub mod stem;
 pub mod words;

@@ -24,7 +24,7 @@ use quorate_protocol::Name;
 
 use super::{REENTRY, candidates, parse_block};
 use crate::block::quoted_list;
-use crate::stem::stem;
+use quorate_text::stem::stem;
 
 /// The kind that manifests name.
 pub const KIND: &str = "capability-match";

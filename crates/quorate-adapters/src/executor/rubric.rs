@@ -34,7 +34,7 @@ use quorate_kernel::ports::executor::{
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::advice::Turn;
 use quorate_protocol::{Json, Part, PartKind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use checks::{Criteria, Severities};
@@ -43,6 +43,8 @@ use document::Document;
 use finding::{Lens, Severity};
 use member::Question;
 use quorate_kernel::files;
+
+use crate::block::Block;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
 const RULES_VERSION: u32 = 6;
@@ -200,7 +202,6 @@ fn escape_answer(answer: &Json) -> String {
     escape_invisible(&answer.to_string()).into_owned()
 }
 
-const SETTING_KEYS: [&str; 4] = ["banned", "banned_defaults", "goals", "severity"];
 /// The longest goals document that is read, in bytes.
 const GOALS_CAP: u64 = 1024 * 1024;
 
@@ -221,58 +222,29 @@ struct Rubric {
 /// # Errors
 /// As [`new`].
 fn read_settings(settings: &Settings) -> Result<Rubric, ConfigError> {
-    for key in settings.block.keys() {
-        if !SETTING_KEYS.contains(&key.as_str()) {
-            return Err(unknown_key(key));
-        }
-    }
-    // A key with a null value counts as absent.
-    let value = |key: &str| settings.block.get(key).filter(|value| !value.is_null());
-    let defaults = match value("banned_defaults") {
-        None => true,
-        Some(Value::Bool(on)) => *on,
-        Some(_) => {
-            return Err(ConfigError::for_key("banned_defaults", "`banned_defaults` must be true or false"));
-        }
-    };
-    let phrases = value("banned").map_or(Ok(Vec::new()), phrases)?;
-    let banned = BannedPhrases::new(defaults, &phrases).map_err(|bad| {
-        ConfigError::for_key(
-            "banned",
-            format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason),
-        )
-        .with_help("write a literal phrase, or a regular expression between slashes")
+    let block = Block::parse(&settings.block, &["banned", "banned_defaults", "goals", "severity"])?;
+    let defaults = !block.has("banned_defaults") || block.flag("banned_defaults")?;
+    let banned = BannedPhrases::new(defaults, &block.texts("banned")?).map_err(|why| {
+        ConfigError::for_key("banned", why)
+            .with_help("write a literal phrase, or a regular expression between slashes")
     })?;
-    let severities = value("severity").map_or(Ok(Severities::new()), severities)?;
-    let (mut file_hashes, mut outside_path) = (Vec::new(), None);
-    let goals = match value("goals") {
-        None => None,
-        Some(Value::String(path)) => {
-            let text = read_goals_text(&settings.dir, path)?;
-            file_hashes.push((path.clone(), sha256_hex(text.as_bytes())));
-            outside_path = files::path_outside(&settings.dir, &settings.dir.join(path));
-            Some(Goals::read(&text))
-        }
-        Some(_) => return Err(ConfigError::for_key("goals", "`goals` must be the path of a goals document")),
-    };
+    let severities = block.table("severity")?.map_or(Ok(Severities::new()), severities)?;
+    let (mut file_hashes, mut outside_path, mut goals) = (Vec::new(), None, None);
+    if let Some(path) = block.text("goals")? {
+        let text = read_goals_text(&settings.dir, path)?;
+        file_hashes.push((path.to_owned(), sha256_hex(text.as_bytes())));
+        outside_path = files::path_outside(&settings.dir, &settings.dir.join(path));
+        goals = Some(Goals::read(&text));
+    }
     Ok(Rubric { banned, severities, goals, file_hashes, outside_path })
 }
 
-fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {
-    let refusal = || ConfigError::for_key("banned", "`banned` must be a list of strings");
-    let list = value.as_array().ok_or_else(refusal)?;
-    list.iter().map(|phrase| phrase.as_str().map(str::to_owned).ok_or_else(refusal)).collect()
-}
-
 /// The severities that a table sets by the ids of checks: `minor`, `major`, `critical`, or `off`.
-fn severities(value: &Value) -> Result<Severities, ConfigError> {
+fn severities(table: &Map<String, Value>) -> Result<Severities, ConfigError> {
     let refusal = |message: String| {
         let ids: Vec<String> = checks::ALL.iter().map(|check| check.name.replace(' ', "-")).collect();
         ConfigError::for_key("severity", message).with_help(format!("the checks are {}", ids.join(", ")))
     };
-    let table = value
-        .as_object()
-        .ok_or_else(|| refusal("`severity` must be a table by the ids of checks".to_owned()))?;
     let one = |(id, word): (&String, &Value)| {
         let check = checks::named(id).ok_or_else(|| refusal(format!("the rubric has no check `{id}`")))?;
         let severity = match word.as_str() {
@@ -294,13 +266,4 @@ fn read_goals_text(dir: &Path, path: &str) -> Result<String, ConfigError> {
         };
         ConfigError::for_key("goals", format!("the goals document `{path}` cannot be read: {reason}"))
     })
-}
-
-fn unknown_key(key: &str) -> ConfigError {
-    let error = ConfigError::for_unknown_key(key, format!("a rubric executor has no key `{key}`"));
-    let nearest = SETTING_KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
-    match nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 3) {
-        Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None => error.with_help("its keys are `banned`, `banned_defaults`, `goals` and `severity`"),
-    }
 }

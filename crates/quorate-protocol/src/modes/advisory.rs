@@ -11,16 +11,14 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text, ask_id,
 };
 use crate::answers::advice::Advice;
 use crate::assembly::{AssemblyRequest, Member, Rule, SENTINEL, Setup};
 use crate::rules::advice::{Draft, Emission, MemberAdvice};
 use crate::rules::custom::{MemberOutput, RuleRequest};
-use crate::{ApplyRule, Json, Name, rules};
+use crate::{Json, Name, rules};
 
-/// The step of all questions, and the prefix of their invocation ids.
-const ASK: &str = "ask";
 /// The trigger of the sentinel pass, which runs in addition to the requested one.
 const SENTINEL_MATCH: &str = "sentinel-match";
 
@@ -159,14 +157,7 @@ impl Advisory {
     fn ask(&mut self, run: &Run, index: usize) -> Effect {
         self.asked[index] = true;
         let member = run.member(index);
-        Effect::Ask(AskMember {
-            id: invocation_id(&member.id),
-            step: ASK.into(),
-            member_index: index,
-            parts: Vec::new(),
-            task: TASK.into(),
-            extra_fields: vec![("phase", json!(member.phase))],
-        })
+        Effect::Ask(AskMember::once(member, index, TASK, vec![("phase", json!(member.phase))]))
     }
 
     /// No member is in the phase (A1): the outcome has only the sentinels' advice, or empty guidance.
@@ -201,9 +192,9 @@ impl Advisory {
                     self.synthesis.at += 1;
                 }
                 None => {
-                    let ticket = format!("{}{}", self.prefix(), rule.id).into();
+                    let prefix = if self.pass == Pass::Sentinel { "sentinel/" } else { "" };
                     let input = host_rule_input(rule, &heard, run);
-                    return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
+                    return Effect::apply(format!("{prefix}{}", rule.id), &rule.kind, input);
                 }
             }
         }
@@ -213,13 +204,6 @@ impl Advisory {
             return self.start_pass(run);
         }
         self.check_fragments(run)
-    }
-
-    fn prefix(&self) -> &'static str {
-        match self.pass {
-            Pass::Sentinel => "sentinel/",
-            Pass::Phase => "",
-        }
     }
 
     fn collect_advice(&self, run: &Run) -> Vec<MemberAdvice> {
@@ -235,9 +219,8 @@ impl Advisory {
     fn emit(&mut self, run: &mut Run, emitted: Option<Emission>) {
         let rule = &run.setup.rules[self.synthesis.at];
         let fired = emitted.is_some();
-        let Emission { drafts, members, exclusive: alone } =
-            emitted.unwrap_or(Emission { drafts: Vec::new(), members: Vec::new(), exclusive: false });
-        if alone {
+        let Emission { drafts, members, exclusive } = emitted.unwrap_or_default();
+        if exclusive {
             self.synthesis.fragments.clear();
             self.synthesis.emitted.clear();
             self.synthesis.terminal = true;
@@ -264,12 +247,8 @@ impl Advisory {
         if emitted > 0 && rule.bool_param("terminal") {
             self.synthesis.terminal = true;
         }
-        self.synthesis.effects.push(Effect::Record(run.state.record_rule(
-            rule,
-            fired,
-            &members,
-            json!({"emitted": emitted}),
-        )));
+        let also = json!({"emitted": emitted});
+        self.synthesis.effects.push(run.state.record_rule(rule, fired, &members, also));
     }
 
     /// A custom rule gave what it emits.
@@ -306,7 +285,7 @@ impl Advisory {
         for fragment in &self.synthesis.fragments {
             let member = &run.member(fragment.member_index).id;
             let name = format!("fragment/{member}").into();
-            let text = Text::of_member(member, invocation_id(member), "fragment", &fragment.text);
+            let text = Text::of_member(member, ask_id(member), "fragment", &fragment.text);
             effects.push(Effect::Check(Candidate { name, texts: vec![text], on_hit: OnHit::Drop }));
         }
         effects
@@ -327,11 +306,6 @@ impl Advisory {
         ending.extra = extra_fields(self, run);
         ending
     }
-}
-
-/// The invocation of a member.
-fn invocation_id(member: &str) -> Name {
-    format!("{ASK}/{member}").into()
 }
 
 impl Mode for Advisory {

@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::assembly::{Member, Rule, Setup};
 use crate::gather::Subject;
 use crate::locks::{InvalidTrait, Locks};
+use crate::rules::custom::RuleRequest;
 use crate::{
     AbsenceReason, ApplyRule, Command, ConsultationResult, Event, Fact, FactKind, Gather, Invoke, Json, Name,
     Part, Protocol, TimedEvent, answers,
@@ -284,15 +285,6 @@ impl Assembly {
         self.mode.on_checked(&mut self.run, candidate, result)
     }
 
-    fn ruled(&mut self, ticket: &Name, result: &Result<Json, Arc<str>>) -> Vec<Command> {
-        if !self.applying.remove(ticket) {
-            return Vec::new();
-        }
-        let result = result.as_ref().map_err(|why| &**why);
-        let effects = self.mode.on_rule_result(&mut self.run, ticket, result);
-        self.apply_effects(effects)
-    }
-
     fn complete(&mut self, ending: Completion) -> Vec<Command> {
         self.stage = Stage::Over;
         let (artifact, outcome) = self.run.state.outcome(&self.run.setup, ending);
@@ -318,7 +310,12 @@ impl Protocol for Assembly {
             (Event::Matched { candidate, result, asked }, _) => {
                 self.matched(candidate, result, asked.as_ref())
             }
-            (Event::RuleApplied { ticket, result }, _) => self.ruled(ticket, result),
+            (Event::RuleApplied { ticket, result }, _) if self.applying.remove(ticket) => {
+                let result = result.as_ref().map_err(|why| &**why);
+                let effects = self.mode.on_rule_result(&mut self.run, ticket, result);
+                self.apply_effects(effects)
+            }
+            (Event::RuleApplied { .. }, _) => Vec::new(),
         }
     }
 
@@ -421,6 +418,13 @@ pub(crate) enum Effect {
     End(Completion),
 }
 
+impl Effect {
+    /// Has the host apply a rule.
+    pub(crate) fn apply(ticket: impl Into<Name>, kind: &Name, input: RuleRequest) -> Vec<Effect> {
+        vec![Effect::Apply(ApplyRule { ticket: ticket.into(), kind: kind.clone(), input })]
+    }
+}
+
 /// Something that may become part of an outcome.
 pub(crate) struct Candidate {
     /// Its name in records: `fragment/<member>`, `decision`, `rationale/<member>`, `message/<round>/<member>`,
@@ -505,6 +509,29 @@ pub(crate) struct AskMember {
     pub(crate) task: Arc<str>,
     /// The fields of its consultation's record, apart from mode and layer.
     pub(crate) extra_fields: Vec<(&'static str, Json)>,
+}
+
+/// The step of advice and votes, and the prefix of their invocation ids.
+const ASK: &str = "ask";
+
+/// The invocation of a member that is asked once.
+pub(crate) fn ask_id(member: &str) -> Name {
+    format!("{ASK}/{member}").into()
+}
+
+impl AskMember {
+    /// The question to a member that is asked once and is shown the gathered material alone.
+    pub(crate) fn once(member: &Member, index: usize, task: &str, fields: Vec<(&'static str, Json)>) -> Self {
+        let (id, step) = (ask_id(&member.id), ASK.into());
+        AskMember {
+            id,
+            step,
+            member_index: index,
+            parts: Vec::new(),
+            task: task.into(),
+            extra_fields: fields,
+        }
+    }
 }
 
 /// How a run completed.
@@ -598,14 +625,14 @@ impl RunState {
     }
 
     /// A rule was applied: the record of it.
-    pub(crate) fn record_rule(&mut self, rule: &Rule, fired: bool, members: &[Name], also: Json) -> Fact {
+    pub(crate) fn record_rule(&mut self, rule: &Rule, fired: bool, members: &[Name], also: Json) -> Effect {
         let members: Vec<&str> = members.iter().map(|member| &**member).collect();
         let mut entry = json!({"id": &*rule.id, "kind": &*rule.kind, "fired": fired, "members": members});
         if let (Json::Object(entry), Json::Object(also)) = (&mut entry, also) {
             entry.extend(also);
         }
         self.rules.push(entry.clone());
-        Fact { kind: FactKind::Rule, data: entry }
+        Effect::Record(Fact { kind: FactKind::Rule, data: entry })
     }
 
     /// Drops intermediate results of rules: they are applied again, to more answers.

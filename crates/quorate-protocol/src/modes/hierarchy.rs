@@ -1,18 +1,18 @@
 //! Hierarchy: a tree that reports upwards. A node is asked as soon as all its children have ended, a rule makes its report
 //! of its answer and theirs, and a report that touches a lock is dropped (H1 to H3).
 
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::advisory::risk_of;
 use super::assembly::{
     AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
 };
 use crate::answers::advice::Advice;
-use crate::assembly::{Rule, Setup};
+use crate::assembly::{Member, Rule, Setup};
 use crate::rules::advice::{Branch, Child, Rollup};
 use crate::rules::custom::RuleRequest;
 use crate::rules::{self, aggregate};
-use crate::{ApplyRule, Json, Name, Part, PartKind};
+use crate::{Json, Name, Part, PartKind};
 
 /// The step of all questions, and the prefix of their invocation ids.
 const NODE: &str = "node";
@@ -24,6 +24,7 @@ const PARENT: &str = "You assess the request from where you stand, with what tho
                       they report; you cannot make it go away.";
 
 /// A node of the tree.
+#[derive(Default)]
 struct Node {
     children: Vec<usize>,
     /// How many children have not ended.
@@ -35,8 +36,9 @@ struct Node {
     state: NodeState,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum NodeState {
+    #[default]
     Waiting,
     /// It passes something up.
     Passed,
@@ -55,25 +57,12 @@ impl Hierarchy {
     pub(super) fn new(setup: &Setup) -> Self {
         let indices: std::collections::BTreeMap<&str, usize> =
             setup.members.iter().enumerate().map(|(index, member)| (&*member.id, index)).collect();
-        let parents: Vec<Option<usize>> = setup
-            .members
-            .iter()
-            .map(|member| member.parent.as_deref().and_then(|parent| indices.get(parent).copied()))
-            .collect();
-        let node = || Node {
-            children: Vec::new(),
-            pending: 0,
-            own: None,
-            rollup: None,
-            rule: None,
-            state: NodeState::Waiting,
-        };
-        let mut nodes: Vec<Node> = setup.members.iter().map(|_| node()).collect();
-        for (index, parent) in parents.iter().enumerate() {
-            if let Some(parent) = parent {
-                nodes[*parent].children.push(index);
-                nodes[*parent].pending += 1;
-            }
+        let parent = |member: &Member| indices.get(member.parent.as_deref()?).copied();
+        let parents: Vec<Option<usize>> = setup.members.iter().map(parent).collect();
+        let mut nodes: Vec<Node> = setup.members.iter().map(|_| Node::default()).collect();
+        for (index, parent) in parents.iter().enumerate().filter_map(|(at, parent)| Some((at, (*parent)?))) {
+            nodes[parent].children.push(index);
+            nodes[parent].pending += 1;
         }
         Hierarchy { nodes, parents }
     }
@@ -118,9 +107,8 @@ impl Hierarchy {
                     }
                 }
                 None => {
-                    let ticket = format!("{at}/{member}").into();
                     let input = host_rule_input(rule, &branch, member);
-                    return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
+                    return Effect::apply(format!("{at}/{member}"), &rule.kind, input);
                 }
             }
         }
@@ -144,7 +132,7 @@ impl Hierarchy {
         let mut effects = Vec::new();
         if let Some((rule, rolled)) = rule.map(|at| &run.setup.rules[at]).zip(rolled.as_ref()) {
             let also = json!({"node": &*member, "severity": rolled.advice.severity});
-            effects.push(Effect::Record(run.state.record_rule(rule, true, &rolled.sources, also)));
+            effects.push(run.state.record_rule(rule, true, &rolled.sources, also));
         }
         let node = &mut self.nodes[index];
         node.rule = rule;
@@ -213,14 +201,9 @@ impl Mode for Hierarchy {
             Ok(Json::Null) => return self.apply_rules(run, index, at + 1),
             Ok(output) => match Advice::read(output) {
                 Some(advice) => {
-                    let next_rule =
-                        self.branch(run, index).children.iter().map(|one| one.member.clone()).collect();
-                    return self.check_rollup(
-                        run,
-                        index,
-                        Some(at),
-                        Some(Rollup { advice, sources: next_rule }),
-                    );
+                    let sources =
+                        self.branch(run, index).children.into_iter().map(|one| one.member).collect();
+                    return self.check_rollup(run, index, Some(at), Some(Rollup { advice, sources }));
                 }
                 None => "what it gives is no assessment",
             },
@@ -251,12 +234,7 @@ impl Mode for Hierarchy {
 
 /// The implicit rule of H3.
 fn default_rule() -> Rule {
-    Rule {
-        id: "passed-up".into(),
-        kind: aggregate::ESCALATE_ON_SEVERITY.into(),
-        applies_to: None,
-        params: Map::new(),
-    }
+    Rule::implicit("passed-up", aggregate::ESCALATE_ON_SEVERITY)
 }
 
 /// The reports of a node's children, in roster order.
@@ -290,15 +268,14 @@ fn completion(hierarchy: &Hierarchy, run: &mut Run, root: usize) -> Completion {
     let node = &hierarchy.nodes[root];
     let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
     let member = &run.member(root).id;
+    let refused = |code, because| Completion::without_artifact(RunStatus::Refused, code, because);
     let mut ending = match (passed, node.state) {
         (Some(_), _) => Completion::done(),
         (None, NodeState::Refused) => {
-            let because = format!("the locked traits refuse what the root `{member}` would pass up");
-            Completion::without_artifact(RunStatus::Refused, "locked", because)
+            refused("locked", format!("the locked traits refuse what the root `{member}` would pass up"))
         }
         (None, _) => {
-            let because = format!("the root `{member}` gave no output, nor did anybody below it");
-            Completion::without_artifact(RunStatus::Refused, "no_output", because)
+            refused("no_output", format!("the root `{member}` gave no output, nor did anybody below it"))
         }
     };
     if let Some(rolled) = passed {
@@ -326,11 +303,9 @@ fn add_details(hierarchy: &Hierarchy, run: &mut Run, severity: Option<u8>, endin
     ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, run)));
     let lacking = (0..hierarchy.nodes.len()).any(|index| run.state.is_missing(index));
     // A report that a lock dropped may have had something grave below it.
-    let refused: Vec<&str> = (0..hierarchy.nodes.len())
-        .filter(|index| hierarchy.nodes[*index].state == NodeState::Refused)
-        .map(|index| &*run.member(index).id)
-        .collect();
-    let refused = refused.join(", ");
+    let refused = hierarchy.nodes.iter().zip(&run.setup.members);
+    let refused = refused.filter(|(node, _)| node.state == NodeState::Refused).map(|(_, member)| &*member.id);
+    let refused = refused.collect::<Vec<_>>().join(", ");
     if !refused.is_empty() {
         run.state.note(format!("nothing was passed up by {refused}; look at what is below"));
     }

@@ -13,10 +13,8 @@ use crate::answers::advice::{Message, Recipients};
 use crate::answers::texts;
 use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
-use crate::{ApplyRule, Fact, FactKind, Json, Name, Part, PartKind};
-use exchange::Objections;
-use exchange::{DeliveredMessage, Log};
-use exchange::{Exchange, Termination};
+use crate::{Fact, FactKind, Json, Name, Part, PartKind};
+use exchange::{DeliveredMessage, Exchange, Log, Objections, Termination};
 
 /// The maximum number of unreachable ids that a sender is shown, and of characters of each.
 const MAX_LISTED_IDS: usize = 10;
@@ -157,9 +155,8 @@ impl Peer {
             Termination::AllPass if all(|message| message.pass) => Some(aggregate::ALL_PASS),
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Termination::ByRule(kind) => {
-                let ticket = format!("round{}", self.round).into();
                 let input = self.log.host_rule_input(run, None, &self.heard, self.round);
-                return vec![Effect::Apply(ApplyRule { ticket, kind: kind.as_str().into(), input })];
+                return Effect::apply(format!("round{}", self.round), &kind.as_str().into(), input);
             }
             _ => None,
         };
@@ -181,17 +178,11 @@ impl Peer {
         while let Some(rule) = self.next_synthesis_rule.and_then(|at| run.setup.rules.get(at)) {
             if rules::built_in(&rule.kind).is_none() {
                 let input = self.log.host_rule_input(run, Some(rule), &self.heard, self.round);
-                let ticket = format!("log/{}", rule.id).into();
-                effects.push(Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input }));
+                effects.extend(Effect::apply(format!("log/{}", rule.id), &rule.kind, input));
                 return effects;
             }
             let members: Vec<Name> = self.log.authors(run, rule);
-            effects.push(Effect::Record(run.state.record_rule(
-                rule,
-                true,
-                &members,
-                json!({"endedBy": self.ended_by}),
-            )));
+            effects.push(run.state.record_rule(rule, true, &members, json!({"endedBy": self.ended_by})));
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
         }
         effects.push(Effect::End(self.completion(run)));
@@ -255,12 +246,12 @@ impl Mode for Peer {
                 let fact = run.state.record_rule(rule, true, &[], Json::Null);
                 let texts =
                     texts(output).into_iter().map(|text| Text::of_program("synthesis", text)).collect();
-                vec![Effect::Record(fact), Effect::Check(Candidate { name, texts, on_hit: OnHit::Drop })]
+                vec![fact, Effect::Check(Candidate { name, texts, on_hit: OnHit::Drop })]
             }
             Err(why) => {
                 run.state.note_failed_rule(id, why);
                 self.next_synthesis_rule = Some(at + 1);
-                let mut effects = vec![Effect::Record(run.state.record_rule(rule, false, &[], Json::Null))];
+                let mut effects = vec![run.state.record_rule(rule, false, &[], Json::Null)];
                 effects.extend(self.apply_synthesis_rules(run));
                 effects
             }

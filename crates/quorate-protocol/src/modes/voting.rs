@@ -5,10 +5,10 @@ mod proposal;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text, ask_id,
 };
 use crate::answers::advice::{Ballot, Vote};
 use crate::assembly::{AssemblyRequest, Rule, Setup};
@@ -16,11 +16,8 @@ use crate::rules::custom::{MemberVote, RuleRequest};
 use crate::rules::votes::{CountedVote, Poll, Ruling};
 use crate::rules::{self, votes};
 use crate::tally::{Tally, Weight};
-use crate::{ApplyRule, Fact, Json, Name};
+use crate::{Json, Name};
 use proposal::{resolution, title};
-
-/// The step of all questions, and the prefix of their invocation ids.
-const ASK: &str = "ask";
 
 const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, no, or abstain, with a rationale. \
                     Abstain where it is not yours to judge.";
@@ -112,9 +109,8 @@ impl Voting {
                 },
                 None => {
                     let prefix = if self.count.missing_as_no { "missing-as-no/" } else { "" };
-                    let ticket = format!("{prefix}{}", rule.id).into();
                     let input = host_rule_input(rule, &poll, self.count.missing_as_no);
-                    return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
+                    return Effect::apply(format!("{prefix}{}", rule.id), &rule.kind, input);
                 }
             }
         }
@@ -175,7 +171,7 @@ impl Voting {
             voter.state = VoteStatus::Cancelled;
             let member = &run.member(voter.index).id;
             names.push(member);
-            effects.push(Effect::Cancel(invocation_id(member)));
+            effects.push(Effect::Cancel(ask_id(member)));
         }
         run.state
             .note(format!("decided before {} had voted: nothing could change the result", names.join(", ")));
@@ -188,11 +184,6 @@ fn weight_text(run: &Run, index: usize) -> &str {
     run.member(index).weight.as_deref().unwrap_or("1")
 }
 
-/// The invocation of a member.
-fn invocation_id(member: &str) -> Name {
-    format!("{ASK}/{member}").into()
-}
-
 impl Mode for Voting {
     fn on_opened(&mut self, run: &mut Run) -> Vec<Effect> {
         if let Some(class) = self.class.as_deref().filter(|class| !run.setup.classes().contains(class)) {
@@ -203,20 +194,13 @@ impl Mode for Voting {
                 || "no member votes on a proposal without a class".to_owned(),
                 |class| format!("no member votes on proposals of the class `{class}`"),
             );
-            return vec![Effect::End(without_decision(self, run, RunStatus::Refused, "no_voters", class))];
+            return vec![without_decision(self, run, RunStatus::Refused, "no_voters", class)];
         }
         let ask = |voter: &VoterState| {
             let member = run.member(voter.index);
             let mut marks = vec![("weight", json!(weight_text(run, voter.index)))];
             marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
-            Effect::Ask(AskMember {
-                id: invocation_id(&member.id),
-                step: ASK.into(),
-                member_index: voter.index,
-                parts: Vec::new(),
-                task: TASK.into(),
-                extra_fields: marks,
-            })
+            Effect::Ask(AskMember::once(member, voter.index, TASK, marks))
         };
         self.voters.iter().map(ask).collect()
     }
@@ -239,9 +223,8 @@ impl Mode for Voting {
             effects.extend(self.cancel_rest(run));
         }
         if self.voters.iter().all(|one| one.ballot.is_none()) {
-            let because = "no member has cast a valid vote";
-            let none = without_decision(self, run, RunStatus::Incomplete, "no_votes", because.to_owned());
-            effects.push(Effect::End(none));
+            let because = "no member has cast a valid vote".to_owned();
+            effects.push(without_decision(self, run, RunStatus::Incomplete, "no_votes", because));
         } else {
             effects.extend(self.continue_count(run));
         }
@@ -258,7 +241,9 @@ impl Mode for Voting {
             }
             Err(why) => {
                 run.state.note_failed_rule(&rule.id, &why);
-                self.undecidable(run, rule)
+                // A rule that has its turn and cannot be applied leaves nothing decided.
+                let because = format!("the rule `{}` could not be applied", rule.id);
+                vec![without_decision(self, run, RunStatus::Incomplete, "rule_failed", because)]
             }
         }
     }
@@ -294,14 +279,6 @@ fn read_host_decision(output: &Json) -> Result<Option<bool>, String> {
     }
 }
 
-impl Voting {
-    /// A rule that has its turn and cannot be applied leaves nothing decided.
-    fn undecidable(&self, run: &Run, rule: &Rule) -> Vec<Effect> {
-        let because = format!("the rule `{}` could not be applied", rule.id);
-        vec![Effect::End(without_decision(self, run, RunStatus::Incomplete, "rule_failed", because))]
-    }
-}
-
 /// The name of the decision in records.
 const DECISION: &str = "decision";
 /// The index of a rationale in its candidate; the evidence follows.
@@ -309,7 +286,7 @@ const RATIONALE: usize = 0;
 
 /// The implicit rule of V5.
 fn default_rule() -> Rule {
-    Rule { id: "majority".into(), kind: votes::MAJORITY.into(), applies_to: None, params: Map::new() }
+    Rule::implicit("majority", votes::MAJORITY)
 }
 
 /// The input of a custom rule.
@@ -327,15 +304,15 @@ fn host_rule_input(rule: &Rule, poll: &Poll<'_>, missing_as_no: bool) -> RuleReq
     }
 }
 
-/// An outcome without a decision.
+/// The end without a decision.
 fn without_decision(
     voting: &Voting,
     run: &Run,
     stand: RunStatus,
     code: &'static str,
     because: String,
-) -> Completion {
-    undecided(voting, run, Completion::without_artifact(stand, code, because))
+) -> Effect {
+    Effect::End(undecided(voting, run, Completion::without_artifact(stand, code, because)))
 }
 
 /// An undecided outcome, with the votes cast.
@@ -399,14 +376,21 @@ impl Voting {
         let Some((ruling, at)) = self.decided.clone() else { return Vec::new() };
         let rule = at.map_or_else(default_rule, |at| run.setup.rules[at].clone());
         let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(run, None).tally(&default_rule()));
-        let mut effects: Vec<Effect> = self.rules_without_decision(run, at);
+        // The rules before the one that decided, which did not.
+        let before = &run.setup.rules[..at.unwrap_or(run.setup.rules.len())];
+        let mut effects: Vec<Effect> =
+            before.iter().map(|rule| run.state.record_rule(rule, false, &[], Json::Null)).collect();
         let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
         let members: Vec<Name> = match ruling.members.is_empty() {
             true => self.poll(run, None).votes_of(&rule).map(|one| one.member.clone()).collect(),
             false => ruling.members.clone(),
         };
-        effects.push(Effect::Record(run.state.record_rule(&rule, true, &members, also)));
-        effects.extend(self.rules_asked_of_missing(run, at));
+        effects.push(run.state.record_rule(&rule, true, &members, also));
+        // The rules after it that were asked only when missing votes counted as no (V8).
+        let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
+        for rule in at.and_then(|at| run.setup.rules.get(at + 1..until)).unwrap_or_default() {
+            effects.push(run.state.record_rule(rule, false, &[], json!({"missingAsNo": true})));
+        }
         let word = if self.locked.contains_key(DECISION) { "refused" } else { self.result_word() };
         let mut ending = match word {
             "refused" => Completion::without_artifact(
@@ -458,28 +442,13 @@ impl Voting {
         };
         self.voters.iter().filter_map(said).collect()
     }
-
-    /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
-    fn rules_asked_of_missing(&self, run: &mut Run, at: Option<usize>) -> Vec<Effect> {
-        let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
-        let rules = at.and_then(|at| run.setup.rules.get(at + 1..until)).unwrap_or_default();
-        let mut record = |rule: &Rule| run.state.record_rule(rule, false, &[], json!({"missingAsNo": true}));
-        rules.iter().map(|rule| Effect::Record(record(rule))).collect()
-    }
-
-    /// The rules before the one that decided, which did not.
-    fn rules_without_decision(&self, run: &mut Run, at: Option<usize>) -> Vec<Effect> {
-        let rules = &run.setup.rules[..at.unwrap_or(run.setup.rules.len())];
-        let record = |rule: &Rule| -> Fact { run.state.record_rule(rule, false, &[], Json::Null) };
-        rules.iter().map(record).map(Effect::Record).collect()
-    }
 }
 
 /// A ballot's texts, which are withheld one by one.
 fn ballot_candidate(run: &Run, voter: &VoterState) -> Option<Candidate> {
     let ballot = voter.ballot.as_ref()?;
     let member = &run.member(voter.index).id;
-    let text = |kind, text: &str| Text::of_member(member, invocation_id(member), kind, text);
+    let text = |kind, text: &str| Text::of_member(member, ask_id(member), kind, text);
     let mut texts = vec![text("rationale", &ballot.rationale)];
     texts.extend(ballot.evidence.iter().map(|quote| text("evidence", quote)));
     Some(Candidate { name: rationale_name(member), texts, on_hit: OnHit::Withhold })

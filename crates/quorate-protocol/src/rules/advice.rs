@@ -19,6 +19,7 @@ pub(crate) struct MemberAdvice {
 }
 
 /// What a rule emits.
+#[derive(Default)]
 pub(crate) struct Emission {
     pub(crate) drafts: Vec<Draft>,
     /// Whose words made it fire.

@@ -197,7 +197,8 @@ fn brief(members: &[Member]) -> Option<String> {
     }
     items.sort_by_key(|item| (!item.blocked, item.line));
     let lines = items.iter().take(MAX_ITEMS).enumerate().map(|(at, item)| {
-        let quote = if item.quote.is_empty() { String::new() } else { format!(", “{}”", short(item.quote)) };
+        let quote =
+            if item.quote.is_empty() { String::new() } else { format!(", “{}”", short(item.quote)) };
         let line = item.line.map_or("The text".to_owned(), |line| format!("Line {line}"));
         // One item, one line: a brief is a list.
         let fixes = one_line(&item.fixes.join(" "));

@@ -2,7 +2,7 @@
 
 /// The part of a normalized word that its inflections share. A truncation: words with different stems never match, and
 /// some different words have the same stem.
-pub(crate) fn stem(word: &str) -> &str {
+pub fn stem(word: &str) -> &str {
     let word = word.strip_suffix("'s").unwrap_or(word).trim_end_matches('\'');
     if !word.is_ascii() || word.len() <= 3 {
         return word;
