@@ -20,46 +20,6 @@ use crate::persona::BasePrompt;
 /// reserved for playbooks that passed governance (B6).
 pub const ADVISORY_CAP: u8 = 74;
 
-/// A text to weave: of a playbook, or of an overlay.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Addition<'a> {
-    /// Its id, for a playbook its slug; never part of the prompt.
-    id: &'a str,
-    text: &'a str,
-    /// The block that it replaces; `None` adds it behind everything, as a paragraph.
-    block: Option<&'a str>,
-    /// The priority that it weaves with.
-    priority: u8,
-    written_ms: Option<i64>,
-    expires_ms: Option<i64>,
-}
-
-impl<'a> From<&'a Overlay> for Addition<'a> {
-    fn from(advice: &'a Overlay) -> Self {
-        Addition {
-            id: &advice.overlay,
-            text: &advice.text,
-            block: None,
-            priority: advice.priority.min(ADVISORY_CAP),
-            written_ms: Some(advice.added_ms),
-            expires_ms: Some(advice.expires_ms),
-        }
-    }
-}
-
-impl<'a> From<&'a Candidate> for Addition<'a> {
-    fn from(playbook: &'a Candidate) -> Self {
-        Addition {
-            id: &playbook.slug,
-            text: &playbook.text,
-            block: playbook.block.as_deref(),
-            priority: playbook.priority,
-            written_ms: playbook.written_ms,
-            expires_ms: playbook.expires_ms,
-        }
-    }
-}
-
 /// A prompt with everything that was woven into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WovenPrompt {
@@ -127,20 +87,21 @@ impl fmt::Display for SkipReason {
 /// then, after a blank line each, the texts that are added: the highest priority first, of equal ones the newest, of those
 /// the smallest id. If two texts replace the same block, the first in this order wins. The order in which the texts are
 /// given makes no difference.
-pub(crate) fn weave(base: &BasePrompt, mut additions: Vec<Addition<'_>>, now_ms: i64) -> WovenPrompt {
-    additions.sort_by_key(|one| {
+pub(crate) fn weave(base: &BasePrompt, mut texts: Vec<&Candidate>, now_ms: i64) -> WovenPrompt {
+    texts.sort_by_key(|one| {
         // A rollback gives an undated playbook the first date of all.
         let dated_ms = one.written_ms.filter(|at| *at > 0);
         // The last criteria only decide between texts with the same id.
-        (Reverse((one.priority, dated_ms)), one.id, one.text, one.block, one.expires_ms)
+        (Reverse((one.priority, dated_ms)), &*one.slug, &*one.text, one.block.as_deref(), one.expires_ms)
     });
     let (mut woven, mut skipped) = (Vec::new(), Vec::new());
     let (mut added, mut replaced): (Vec<&str>, BTreeMap<&str, &str>) = Default::default();
     let (mut said, mut replacing): (HashMap<&str, &str>, HashMap<&str, &str>) = Default::default();
-    for Addition { id, text, block, priority, expires_ms, .. } in additions {
+    for one in texts {
+        let (id, text, block) = (&*one.slug, &*one.text, one.block.as_deref());
         let text = text.trim();
         let reason = match block {
-            _ if expires_ms.is_some_and(|expires| expires <= now_ms) => Some(SkipReason::Expired),
+            _ if one.is_expired(now_ms) => Some(SkipReason::Expired),
             _ if text.is_empty() => Some(SkipReason::Empty),
             None => said.get(text).map(|id| SkipReason::Duplicate((*id).to_owned())),
             Some(block) if !base.has_block(block) => Some(SkipReason::UnknownBlock(block.to_owned())),
@@ -160,7 +121,7 @@ pub(crate) fn weave(base: &BasePrompt, mut additions: Vec<Addition<'_>>, now_ms:
                 replaced.insert(block, text);
             }
         }
-        woven.push(WovenOverlay { id: id.to_owned(), priority, block: block.map(str::to_owned) });
+        woven.push(WovenOverlay { id: id.to_owned(), priority: one.priority, block: one.block.clone() });
     }
     let mut prompt = base.render_with(&replaced);
     for text in added {
@@ -178,10 +139,10 @@ fn end_paragraph(prompt: &mut String) {
     }
 }
 
-/// A playbook for an agent, checked against its locked traits. Times are milliseconds since the Unix epoch.
+/// A playbook for an agent, checked against its locked traits, or an overlay. Times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Its slug; never part of the prompt.
+    /// Its slug, or the overlay's id; never part of the prompt.
     pub slug: String,
     /// The text for agents.
     pub text: String,
@@ -202,6 +163,20 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    fn of_overlay(advice: &Overlay) -> Candidate {
+        Candidate {
+            slug: advice.overlay.clone(),
+            text: advice.text.clone(),
+            block: None,
+            priority: advice.priority.min(ADVISORY_CAP),
+            written_ms: Some(advice.added_ms),
+            expires_ms: Some(advice.expires_ms),
+            status: Status::Active,
+            supersedes: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
+
     /// Whether its time is over.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|expires| expires <= now_ms)
@@ -242,13 +217,14 @@ pub fn compose(
     for advice in advice {
         match locks.check(&advice.text).into_iter().next() {
             Some(touch) => barred.push(SkippedOverlay::locked(&advice.overlay, touch)),
-            None => advised.push(Addition::from(advice)),
+            None => advised.push(Candidate::of_overlay(advice)),
         }
     }
     let of_status = |status| candidates.iter().filter(move |candidate| candidate.status == status);
     let active: Vec<&Candidate> = of_status(Status::Active).collect();
     let (selected, kept_out) = select_active(&active, now_ms);
     barred.extend(kept_out);
+    let advised: Vec<&Candidate> = advised.iter().collect();
     let mut woven = weave(base, [&*advised, &selected].concat(), now_ms);
     woven.skipped.splice(0..0, barred);
     let shadows = of_status(Status::Shadow).map(|shadow| ShadowPrompt {
@@ -262,7 +238,7 @@ pub fn compose(
 pub(crate) fn select_active<'a>(
     active: &[&'a Candidate],
     now_ms: i64,
-) -> (Vec<Addition<'a>>, Vec<SkippedOverlay>) {
+) -> (Vec<&'a Candidate>, Vec<SkippedOverlay>) {
     let is_woven = |candidate: &&&Candidate| {
         candidate.violations.is_empty() && !candidate.is_expired(now_ms) && !candidate.text.trim().is_empty()
     };
@@ -279,7 +255,7 @@ pub(crate) fn select_active<'a>(
                 let reason = SkipReason::Superseded((*by).to_owned());
                 barred.push(SkippedOverlay { id: one.slug.clone(), reason });
             }
-            (None, None) => woven.push(one.into()),
+            (None, None) => woven.push(one),
         }
     }
     (woven, barred)
@@ -290,7 +266,7 @@ fn counterfactual(
     base: &BasePrompt,
     one: &Candidate,
     active: &[&Candidate],
-    advised: &[Addition<'_>],
+    advised: &[&Candidate],
     now_ms: i64,
 ) -> Result<String, SkipReason> {
     let stays = |other: &&Candidate| !one.supersedes.contains(&other.slug);
@@ -388,18 +364,27 @@ impl fmt::Display for NoEffect {
 mod tests {
     use super::*;
 
-    fn overlay<'a>(id: &'a str, text: &'a str, priority: u8, written_ms: i64) -> Addition<'a> {
-        let priority = priority.min(ADVISORY_CAP);
-        let (written_ms, expires_ms) = (Some(written_ms), Some(1_000));
-        Addition { id, text, block: None, priority, written_ms, expires_ms }
+    fn overlay(id: &str, text: &str, priority: u8, written_ms: i64) -> Candidate {
+        Candidate {
+            slug: id.to_owned(),
+            text: text.to_owned(),
+            block: None,
+            priority: priority.min(ADVISORY_CAP),
+            written_ms: Some(written_ms),
+            expires_ms: Some(1_000),
+            status: Status::Active,
+            supersedes: Vec::new(),
+            violations: Vec::new(),
+        }
     }
 
-    fn playbook<'a>(slug: &'a str, block: Option<&'a str>, text: &'a str, priority: u8) -> Addition<'a> {
-        Addition { block, priority, expires_ms: None, ..overlay(slug, text, priority, 1) }
+    fn playbook(slug: &str, block: Option<&str>, text: &str, priority: u8) -> Candidate {
+        let block = block.map(str::to_owned);
+        Candidate { block, priority, expires_ms: None, ..overlay(slug, text, priority, 1) }
     }
 
-    fn weave(base: &str, additions: &[Addition<'_>], now_ms: i64) -> WovenPrompt {
-        super::weave(&BasePrompt::from_body(base), additions.to_vec(), now_ms)
+    fn weave(base: &str, texts: &[Candidate], now_ms: i64) -> WovenPrompt {
+        super::weave(&BasePrompt::from_body(base), texts.iter().collect(), now_ms)
     }
 
     fn ids(woven: &WovenPrompt) -> Vec<&str> {
@@ -489,7 +474,7 @@ mod tests {
         // B11
         let mut undated = playbook("a", None, "A", 50);
         undated.written_ms = None;
-        assert_eq!(ids(&weave("", &[undated, playbook("b", None, "B", 50)], 10)), ["b", "a"]);
+        assert_eq!(ids(&weave("", &[undated.clone(), playbook("b", None, "B", 50)], 10)), ["b", "a"]);
         // A rollback gives an undated playbook the first date of all (B7), which orders it no differently.
         let mut rolled_back = playbook("c", None, "C", 50);
         rolled_back.written_ms = Some(0);

@@ -55,7 +55,7 @@ pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
         AssemblyMode::Advisory => "advisory/4",
         AssemblyMode::Voting => "voting/8",
-        AssemblyMode::Peer => "peer/7",
+        AssemblyMode::Peer => "peer/8",
         AssemblyMode::Hierarchy => "hierarchy/6",
     }
 }

@@ -4,8 +4,6 @@
 mod cross_read;
 pub mod findings;
 
-use std::sync::Arc;
-
 use quorate_manifest::council::{Council as CouncilManifest, CrossRead, OnFailure, Policy, Rounds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -106,18 +104,8 @@ impl Council {
 
     fn ask_all(&self, step: &str, schema: Schema, parts: &[Part]) -> Vec<Command> {
         let task = if step == FIRST { FIRST_TASK } else { SECOND_TASK };
-        let ask = |member: &Name| {
-            let id = format!("{step}/{member}").into();
-            Command::Invoke(Invoke {
-                id,
-                member: member.clone(),
-                step: step.into(),
-                parts: parts.to_vec(),
-                schema,
-                task: task.into(),
-                extra_fields: Map::new(),
-            })
-        };
+        let ask =
+            |member: &Name| invoke(format!("{step}/{member}"), member, step, (schema, task), parts.to_vec());
         self.setup.deliberators.iter().map(ask).collect()
     }
 
@@ -166,28 +154,27 @@ impl Council {
     }
 
     fn after_round(&mut self, round: Round) -> Vec<Command> {
-        let heard = self.round(round);
-        if self.setup.fail_fast == OnFailure::End
-            && heard.iter().any(|response| {
-                matches!(response, Response::Absent(AbsenceReason::Failed | AbsenceReason::TimedOut))
-            })
-        {
-            let open = self.pending_invocations(round);
-            return self
-                .conclude(Some(Incomplete::FailFast), open.into_iter().map(Command::Cancel).collect());
+        let heard = if round == Round::First { &self.first } else { &self.second };
+        let is_absent = |reason: AbsenceReason| heard.contains(&Response::Absent(reason));
+        let has_failed = is_absent(AbsenceReason::Failed) || is_absent(AbsenceReason::TimedOut);
+        if self.setup.fail_fast == OnFailure::End && has_failed {
+            let waiting = self.setup.deliberators.iter().zip(heard);
+            let waiting = waiting.filter(|(_, heard)| **heard == Response::Pending);
+            let cancelled = waiting.map(|(member, _)| format!("{}/{member}", step(round)).into());
+            let commands = cancelled.map(Command::Cancel).collect();
+            return self.conclude(Some(Incomplete::FailFast), commands);
         }
         if heard.contains(&Response::Pending) {
             return Vec::new();
         }
-        if heard.iter().any(|response| matches!(response, Response::Absent(AbsenceReason::RunOverBudget))) {
+        if is_absent(AbsenceReason::RunOverBudget) {
             return self.conclude(Some(Incomplete::BudgetExhausted), Vec::new());
         }
-        let answered = |given: &Positions| match round {
-            Round::First => given.first.is_some(),
-            Round::Second => given.last.is_some(),
+        let (why, position): (_, fn(&Positions) -> Option<Position>) = match round {
+            Round::First => (Incomplete::FirstRound, |given| given.first),
+            Round::Second => (Incomplete::SecondRound, |given| given.last),
         };
-        if self.positions().into_iter().filter(answered).count() < self.setup.min_deliberators {
-            let why = if round == Round::First { Incomplete::FirstRound } else { Incomplete::SecondRound };
+        if self.positions().iter().filter_map(position).count() < self.setup.min_deliberators {
             return self.conclude(Some(why), Vec::new());
         }
         match (round, self.setup.rounds) {
@@ -196,28 +183,12 @@ impl Council {
         }
     }
 
-    fn round(&self, round: Round) -> &[Response] {
-        match round {
-            Round::First => &self.first,
-            Round::Second => &self.second,
-        }
-    }
-
-    fn pending_invocations(&self, round: Round) -> Vec<Name> {
-        let waiting = self
-            .setup
-            .deliberators
-            .iter()
-            .zip(self.round(round))
-            .filter(|(_, heard)| **heard == Response::Pending);
-        waiting.map(|(member, _)| format!("{}/{member}", step(round)).into()).collect()
-    }
-
     /// C4: everybody is asked in round 2, also who gave no first answer.
     fn ask_again(&mut self) -> Vec<Command> {
         self.stage = Stage::Second;
         let mut parts: Vec<Part> = self.artifact.iter().cloned().collect();
-        parts.extend(self.cross_read());
+        let shown = self.setup.cross_read;
+        parts.extend(cross_read::block(PartKind::CrossRead, shown, &self.setup, &self.first));
         self.ask_all(SECOND, Schema::SecondAnswer, &parts)
     }
 
@@ -234,19 +205,8 @@ impl Council {
             let text = Json::Array(self.priors.clone()).to_string();
             parts.push(Part::new(PartKind::PriorVerdicts, "", text));
         }
-        vec![Command::Invoke(Invoke {
-            id: ADJUDICATE.into(),
-            member: ADJUDICATOR.into(),
-            step: ADJUDICATE.into(),
-            parts,
-            schema: Schema::Adjudication,
-            task: LAST_TASK.into(),
-            extra_fields: Map::new(),
-        })]
-    }
-
-    fn cross_read(&self) -> Option<Part> {
-        cross_read::block(PartKind::CrossRead, self.setup.cross_read, &self.setup, &self.first)
+        let form = (Schema::Adjudication, LAST_TASK);
+        vec![invoke(ADJUDICATE.to_owned(), &ADJUDICATOR.into(), ADJUDICATE, form, parts)]
     }
 
     /// Each deliberator's positions, in the form that the policy reads.
@@ -287,10 +247,6 @@ impl Council {
         commands.push(Command::Finish);
         commands
     }
-
-    fn artifact_text(&self) -> Arc<str> {
-        self.artifact.as_ref().map_or_else(|| "".into(), |part| part.text.clone())
-    }
 }
 
 impl Protocol for Council {
@@ -312,17 +268,30 @@ impl Protocol for Council {
     }
 }
 
+fn invoke(
+    id: String,
+    member: &Name,
+    step: &str,
+    (schema, task): (Schema, &str),
+    parts: Vec<Part>,
+) -> Command {
+    Command::Invoke(Invoke {
+        id: id.into(),
+        member: member.clone(),
+        step: step.into(),
+        parts,
+        schema,
+        task: task.into(),
+        extra_fields: Map::new(),
+    })
+}
+
 /// The step of a round.
 fn step(round: Round) -> &'static str {
     match round {
         Round::First => FIRST,
         Round::Second => SECOND,
     }
-}
-
-/// The verdict of a judgement, INCOMPLETE without one.
-fn verdict_of(judgement: &Judgement) -> Verdict {
-    judgement.verdict.unwrap_or(Verdict::Incomplete)
 }
 
 /// Everything about a council that its commands depend on.
@@ -359,7 +328,7 @@ impl Setup {
 
 /// The rule that was applied, and the outcome.
 fn facts(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> [Fact; 2] {
-    let verdict = verdict_of(judgement);
+    let verdict = judgement.verdict.unwrap_or(Verdict::Incomplete);
     let because = summary(council, judgement, adjudication);
     let policy = policy_id(&council.setup.policy);
     let mut rule = json!({
@@ -397,8 +366,7 @@ fn facts(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudic
 
 /// What the deliberators ask for, where there is something to revise and the adjudicator does not say what.
 fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String> {
-    let verdict = judgement.verdict.ok()?;
-    if verdict == Verdict::Ship && judgement.tally.blocks == 0 {
+    if judgement.verdict.ok()? == Verdict::Ship && judgement.tally.blocks == 0 {
         return None;
     }
     let asks = |(index, member): (usize, &Name)| {
@@ -472,8 +440,9 @@ fn missing_members(council: &Council) -> Vec<String> {
 
 fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> Vec<Json> {
     let member_json = |(index, member): (usize, &Name)| {
+        let last = if council.setup.rounds == Rounds::One { "round1" } else { "round2" };
         let (counted, position) = match judgement.counted[index] {
-            CountedPosition::Last(position) => (last_step(council), Some(position)),
+            CountedPosition::Last(position) => (last, Some(position)),
             CountedPosition::FirstBlock(position) => ("round1_block", Some(position)),
             CountedPosition::Missing => ("missing", None),
         };
@@ -491,17 +460,10 @@ fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> 
     council.setup.deliberators.iter().enumerate().map(member_json).collect()
 }
 
-fn last_step(council: &Council) -> &'static str {
-    match council.setup.rounds {
-        Rounds::One => "round1",
-        Rounds::Two => "round2",
-    }
-}
-
 /// Everybody's findings by their last answer (or the first, where the last lists none), in the text's order.
 fn located_findings(council: &Council) -> Vec<Json> {
-    let artifact = council.artifact_text();
-    let grounds = findings::ArtifactIndex::new(&artifact);
+    let artifact = council.artifact.as_ref().map_or("", |part| &part.text);
+    let grounds = findings::ArtifactIndex::new(artifact);
     let mut all: Vec<(usize, Json)> = Vec::new();
     for (index, member) in council.setup.deliberators.iter().enumerate() {
         let Some(found) = last_findings(council, index) else { continue };

@@ -2,7 +2,7 @@
 
 mod exchange;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::json;
 
@@ -15,10 +15,6 @@ use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
 use crate::{Fact, FactKind, Json, Name, Part, PartKind};
 use exchange::{DeliveredMessage, Exchange, Log, Objections, Termination};
-
-/// The maximum number of unreachable ids that a sender is shown, and of characters of each.
-const MAX_LISTED_IDS: usize = 10;
-const MAX_ID_CHARS: usize = 64;
 
 pub(super) struct Peer {
     conduct: Exchange,
@@ -95,20 +91,12 @@ impl Peer {
             let member = &run.setup.members[index].id;
             if let Err(out_of_reach) = self.conduct.check_recipients(run, index, &message.to) {
                 run.state.note(format!(
-                    "a message of `{member}` in round {} was refused: {} out of its reach",
-                    self.round,
-                    unreached(run, &out_of_reach)
+                    "a message of `{member}` in round {} was refused: it names members out of its reach",
+                    self.round
                 ));
                 run.state.count_violation();
                 self.refused += 1;
-                self.refusals.insert(
-                    index,
-                    format!(
-                        "{} {} out of your reach",
-                        list_ids(&out_of_reach),
-                        if out_of_reach.len() == 1 { "is" } else { "are" }
-                    ),
-                );
+                self.refusals.insert(index, "it names members out of your reach".to_owned());
                 let data = json!({
                     "candidate": self.candidate_name(member),
                     "code": "out_of_reach",
@@ -309,31 +297,6 @@ fn is_end(output: &Json) -> Result<bool, String> {
         (Json::Null, _) | (Json::Object(_), None | Some(Json::Null)) => Ok(false),
         (Json::Object(_), Some(Json::Bool(ends))) => Ok(*ends),
         (other, _) => Err(format!("it says {other}, which has no boolean `end`")),
-    }
-}
-
-/// The note about recipients that a message does not reach: the sender's own text is not part of it, since no lock has
-/// checked it.
-fn unreached(run: &Run, ids: &[String]) -> String {
-    let members = ids.iter().filter_map(|id| run.member_indices.get(id.as_str()));
-    let members: BTreeSet<usize> = members.copied().collect();
-    let has_unknown = ids.iter().any(|id| !run.member_indices.contains_key(id.as_str()));
-    let mut named: Vec<&str> = members.iter().map(|index| &*run.member(*index).id).collect();
-    if has_unknown {
-        named.push("a name that no member has");
-    }
-    format!("{} {}", named.join(", "), if named.len() == 1 { "is" } else { "are" })
-}
-
-/// Ids as their sender is shown them: limited in number, each cut short. They are the sender's words, and may be anything.
-fn list_ids(ids: &[String]) -> String {
-    let cut = |id: &String| {
-        format!("`{}`", id.chars().filter(|c| !c.is_control()).take(MAX_ID_CHARS).collect::<String>())
-    };
-    let named: Vec<String> = ids.iter().take(MAX_LISTED_IDS).map(cut).collect();
-    match ids.len().saturating_sub(MAX_LISTED_IDS) {
-        0 => named.join(", "),
-        more => format!("{}, and {more} more", named.join(", ")),
     }
 }
 
