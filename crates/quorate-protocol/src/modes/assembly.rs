@@ -208,9 +208,8 @@ impl Assembly {
                 }
                 Effect::Record(fact) => commands.push(Command::Record(fact)),
                 Effect::Check(candidate) => match check::check_text(&mut self.run, candidate) {
-                    check::CheckResult::Ended { name, result, facts } => {
-                        commands.extend(facts.into_iter().map(Command::Record));
-                        let effects = self.checked(&name, &result);
+                    check::CheckResult::Ended(checked) => {
+                        let effects = self.checked(checked, &mut commands);
                         self.run.unchecked += checks(&effects);
                         queue.extend(effects);
                     }
@@ -272,17 +271,18 @@ impl Assembly {
         asked: Option<&crate::AskedModel>,
     ) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
-        let (name, result, facts) = check::check_meaning(&mut self.run, &candidate, result, asked);
-        let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();
-        let effects = self.checked(&name, &result);
+        let checked = check::check_meaning(&mut self.run, &candidate, result, asked);
+        let mut commands = Vec::new();
+        let effects = self.checked(checked, &mut commands);
         commands.extend(self.apply_effects(effects));
         commands
     }
 
     /// A candidate was checked.
-    fn checked(&mut self, candidate: &Name, result: &LockResult) -> Vec<Effect> {
+    fn checked(&mut self, checked: check::Checked, commands: &mut Vec<Command>) -> Vec<Effect> {
+        commands.extend(checked.facts.into_iter().map(Command::Record));
         self.run.unchecked -= 1;
-        self.mode.on_checked(&mut self.run, candidate, result)
+        self.mode.on_checked(&mut self.run, &checked.name, &checked.result)
     }
 
     fn complete(&mut self, ending: Completion) -> Vec<Command> {

@@ -92,51 +92,36 @@ impl<'t> Document<'t> {
             reader.read(event, span.start + body..span.end + body);
         }
         reader.close();
-        let Reader {
-            kept,
-            mut fills,
-            blocks,
-            breaks,
-            mut marks,
-            mut markup,
-            mut unread,
-            mut has_link,
-            spells_letters,
-            ..
-        } = reader;
         let mut prose = vec![b' '; text.len()];
-        for span in &kept {
+        for span in &reader.kept {
             prose[span.clone()].copy_from_slice(&visible.as_bytes()[span.clone()]);
         }
         for url in URL.find_iter(&into_text(prose.clone())) {
-            has_link = true;
-            marks.push(url.start());
-            fills.push(
-                url.start()
-                    ..url.start() + url.as_str().trim_end_matches(['.', ',', ';', ':', '!', '?']).len(),
-            );
+            reader.has_link = true;
+            reader.marks.push(url.start());
+            let end = url.start() + url.as_str().trim_end_matches(['.', ',', ';', ':', '!', '?']).len();
+            reader.fills.push(url.start()..end);
         }
-        fills.iter().for_each(|span| prose[span.clone()].fill(FILL as u8));
-        markup.extend(code.iter().cloned());
-        unread.extend(code.into_iter().map(|span| (span, "code of MDX")));
+        reader.fills.iter().for_each(|span| prose[span.clone()].fill(FILL as u8));
+        reader.markup.extend(code.iter().cloned());
+        reader.unread.extend(code.into_iter().map(|span| (span, "code of MDX")));
         let mut document = Document {
             text,
             prose: into_text(prose),
             blocks: Vec::new(),
             sentences: Vec::new(),
-            markup,
+            markup: reader.markup,
             channel: Channel::Unstated,
-            has_link,
-            spells_letters,
-            unread,
+            has_link: reader.has_link,
+            spells_letters: reader.spells_letters,
+            unread: reader.unread,
             line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
         };
-        document.fill_quoted_speech(&blocks);
-        for (kind, span) in blocks {
-            document.add_block(kind, span, &breaks);
+        document.fill_quoted_speech(&reader.blocks);
+        for (kind, span) in reader.blocks {
+            document.add_block(kind, span, &reader.breaks);
         }
-        marks.sort_unstable();
-        sources::mark_citations(&mut document, &marks);
+        sources::mark_citations(&mut document, &reader.marks);
         document.channel = sources::detect_channel(name, &document, &front_matter);
         document
     }
@@ -151,10 +136,9 @@ impl<'t> Document<'t> {
                 if self.prose[span.start..start].ends_with(char::is_alphanumeric) {
                     continue;
                 }
-                for (at, c) in
-                    quoted.as_str().char_indices().filter(|(_, c)| c.is_alphanumeric() || *c == '’')
-                {
-                    bytes[start + at..start + at + c.len_utf8()].fill(FILL as u8);
+                let letters = quoted.as_str().char_indices().map(|(at, c)| (start + at, c));
+                for (at, c) in letters.filter(|(_, c)| c.is_alphanumeric() || *c == '’') {
+                    bytes[at..at + c.len_utf8()].fill(FILL as u8);
                 }
             }
         }
@@ -163,9 +147,10 @@ impl<'t> Document<'t> {
 
     fn add_block(&mut self, kind: BlockKind, span: Range<usize>, breaks: &[usize]) {
         let first = self.sentences.len();
-        let whole = matches!(kind, BlockKind::Heading | BlockKind::Cell);
-        let spans =
-            if whole { vec![span.clone()] } else { split_sentences(&self.prose, span.clone(), breaks) };
+        let spans = match kind {
+            BlockKind::Heading | BlockKind::Cell => vec![span.clone()],
+            _ => split_sentences(&self.prose, span.clone(), breaks),
+        };
         for sentence in spans {
             let sentence = trimmed(&self.prose, sentence);
             let words = words(&self.prose[sentence.clone()]).count();
@@ -320,12 +305,8 @@ fn ends_sentence(block: &str, mark: &Match<'_>) -> bool {
         return true;
     }
     // An abbreviation is short.
-    let before = block[..mark.start()]
-        .char_indices()
-        .rev()
-        .take(6)
-        .last()
-        .map_or("", |(at, _)| &block[at..mark.start()]);
+    let before = &block[..mark.start()];
+    let before = before.char_indices().rev().take(6).last().map_or("", |(at, _)| &before[at..]);
     let word = before.rsplit(|c: char| c.is_whitespace() || "([\"“".contains(c)).next().unwrap_or_default();
     let folded = word.to_ascii_lowercase();
     match &*folded {
@@ -379,21 +360,7 @@ static MDX: LazyLock<Regex> = LazyLock::new(|| {
 const SOURCE_SECTIONS: &[&str] =
     &["references", "sources", "notes", "footnotes", "bibliography", "further reading"];
 /// First words of links that ask for something and prove nothing.
-const REQUESTS: &[&str] = &[
-    "try",
-    "sign",
-    "join",
-    "download",
-    "get",
-    "start",
-    "buy",
-    "book",
-    "subscribe",
-    "install",
-    "order",
-    "contact",
-    "register",
-];
+const REQUESTS: &str = "try sign join download get start buy book subscribe install order contact register";
 
 #[derive(Default)]
 struct Reader<'t> {
@@ -513,8 +480,8 @@ impl Reader<'_> {
     fn keep_text(&mut self, written: &CowStr<'_>, span: Range<usize>) {
         if let Some((cites, at)) = &mut self.link {
             *at = span.start;
-            let first = words(written).next().map(|(_, word)| word.to_lowercase());
-            *cites &= !first.is_some_and(|word| REQUESTS.contains(&word.as_str()));
+            let first = words(written).next().map_or("", |(_, word)| word);
+            *cites &= REQUESTS.split(' ').all(|request| !first.eq_ignore_ascii_case(request));
         }
         if self.muted > 0 {
             return;
@@ -542,16 +509,14 @@ impl Reader<'_> {
             let tag = markup.as_str();
             let ended = tag.ends_with(if tag.starts_with("<!--") { "-->" } else { ">" });
             if !ended && tag[1..].contains(char::is_alphanumeric) {
-                let comment = tag.starts_with("<!--");
-                let what = if comment { "a comment that does not end" } else { "HTML that does not end" };
+                let is_comment = tag.starts_with("<!--");
+                let what = if is_comment { "a comment that does not end" } else { "HTML that does not end" };
                 self.unread.push((span.start + markup.start()..span.end, what));
             }
             if !INLINE_TAG.is_match(tag) {
                 self.close();
-                let cell = ["<td", "<th"]
-                    .iter()
-                    .any(|cell| tag.get(..3).is_some_and(|name| name.eq_ignore_ascii_case(cell)));
-                kind = if cell { BlockKind::Cell } else { BlockKind::Paragraph };
+                let start = tag.get(..3).unwrap_or_default().to_ascii_lowercase();
+                kind = if matches!(&*start, "<td" | "<th") { BlockKind::Cell } else { BlockKind::Paragraph };
             }
             from = markup.end();
         }

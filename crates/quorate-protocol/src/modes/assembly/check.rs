@@ -5,14 +5,21 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Candidate, LockResult, OnHit, Run, RunState, Text};
-use crate::locks::{Hit, Locks, excerpt};
+use super::{Candidate, LockResult, OnHit, Run};
+use crate::locks::excerpt;
 use crate::{AskedModel, Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// How far a check got.
 pub(super) enum CheckResult {
-    Ended { name: Name, result: LockResult, facts: Vec<Fact> },
+    Ended(Checked),
     ByMeaning { candidate: Candidate, asked: SemanticMatch },
+}
+
+/// A candidate that was checked, with the records of it.
+pub(super) struct Checked {
+    pub(super) name: Name,
+    pub(super) result: LockResult,
+    pub(super) facts: Vec<Fact>,
 }
 
 /// Checks a candidate against the traits as text; the comparison by meaning is left to the host.
@@ -23,24 +30,11 @@ pub(super) fn check_text(run: &mut Run, candidate: Candidate) -> CheckResult {
     let is_open = hits.is_empty() || candidate.on_hit == OnHit::Withhold;
     if is_open && !by_meaning.is_empty() {
         let traits = by_meaning.iter().map(|at| run.setup.locked_traits[*at].text.clone()).collect();
-        let comparison = SemanticMatch {
-            candidate: candidate.name.clone(),
-            texts: candidate.texts.iter().map(|text| text.text.clone()).collect(),
-            traits,
-        };
-        return CheckResult::ByMeaning { candidate, asked: comparison };
+        let texts = candidate.texts.iter().map(|text| text.text.clone()).collect();
+        let asked = SemanticMatch { candidate: candidate.name.clone(), texts, traits };
+        return CheckResult::ByMeaning { candidate, asked };
     }
-    let reported = hits.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, &candidate)).collect();
-    let (result, facts) = report(&run.locks, &mut run.state, &candidate, None, reported);
-    CheckResult::Ended { name: candidate.name.clone(), result, facts }
-}
-
-/// The hits in the texts of a candidate, each with the index of its text.
-fn hits(run: &Run, candidate: &Candidate) -> Vec<(usize, Hit)> {
-    let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
-        run.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
-    };
-    candidate.texts.iter().enumerate().flat_map(found).collect()
+    CheckResult::Ended(report(run, &candidate, None, Ok(hits)))
 }
 
 /// The result of the host's comparison by meaning. A failed one leaves the candidate unchecked, so that none of its texts
@@ -50,144 +44,107 @@ pub(super) fn check_meaning(
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
     asked: Option<&AskedModel>,
-) -> (Name, LockResult, Vec<Fact>) {
+) -> Checked {
     let semantic_traits = run.locks.semantic_traits();
-    let near = match result {
-        Ok(near) => near,
-        Err(why) => {
-            let effect = candidate.on_hit.past_participle();
-            run.state
-                .note(format!("`{}` was {effect}: the locks could not be checked: {why}", candidate.name));
-            let mut facts = facts(&run.locks, &mut run.state, candidate, "unchecked", asked, &[]);
-            run.state.count_violation();
-            let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
-            facts.push(Fact { kind: FactKind::Violation, data });
-            return (candidate.name.clone(), LockResult::Unchecked, facts);
-        }
-    };
-    let by_text = hits(run, candidate);
-    let by_text = by_text.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, candidate));
-    let by_meaning = near.iter().filter_map(|near| {
-        let text = candidate.texts.get(near.text)?;
-        let locked = &run.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
+    let by_meaning = |near: &SemanticHit| {
+        let text = &candidate.texts.get(near.text)?.text;
+        let locked = run.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text.clone();
         let span = near.start..near.end;
-        let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
-        Some(ReportedHit {
-            at: near.text,
-            text,
-            locked,
-            layer: "meaning",
-            excerpt: words.unwrap_or_default(),
-            probability: near.probability,
-        })
+        let excerpt = text.get(span.clone()).map_or(String::new(), |_| excerpt(text, &span));
+        Some(ReportedHit { at: near.text, locked, layer: "meaning", excerpt, probability: near.probability })
+    };
+    let found = result.as_ref().map(|near| {
+        let by_text = hits(run, candidate).into_iter();
+        by_text.chain(near.iter().filter_map(by_meaning)).collect()
     });
-    let reported = by_text.chain(by_meaning).collect();
-    let (result, facts) = report(&run.locks, &mut run.state, candidate, asked, reported);
-    (candidate.name.clone(), result, facts)
+    report(run, candidate, asked, found.map_err(|why| &**why))
 }
 
 /// A hit as recorded.
-struct ReportedHit<'a> {
+struct ReportedHit {
     /// The index of the text in its candidate.
     at: usize,
-    text: &'a Text,
-    locked: &'a str,
-    layer: &'a str,
+    locked: String,
+    layer: &'static str,
     excerpt: String,
     probability: Option<f64>,
 }
 
-impl<'a> ReportedHit<'a> {
-    fn from_text(at: usize, hit: &'a Hit, candidate: &'a Candidate) -> Self {
-        let text = &candidate.texts[at];
-        let excerpt = excerpt(&text.text, &hit.span);
-        ReportedHit {
+/// The hits in the texts of a candidate.
+fn hits(run: &Run, candidate: &Candidate) -> Vec<ReportedHit> {
+    let mut found = Vec::new();
+    for (at, text) in candidate.texts.iter().enumerate() {
+        found.extend(run.locks.check(&text.text).into_iter().map(|hit| ReportedHit {
             at,
-            text,
-            locked: &hit.trait_text,
+            locked: hit.trait_text.to_string(),
             layer: hit.layer.as_str(),
-            excerpt,
+            excerpt: excerpt(&text.text, &hit.span),
             probability: None,
-        }
+        }));
     }
-}
-
-impl OnHit {
-    fn past_participle(self) -> &'static str {
-        match self {
-            OnHit::Drop => "dropped",
-            OnHit::Withhold => "withheld",
-        }
-    }
+    found
 }
 
 /// The result of a check, and its records.
 fn report(
-    locks: &Locks,
-    state: &mut RunState,
+    run: &mut Run,
     candidate: &Candidate,
     asked: Option<&AskedModel>,
-    hits: Vec<ReportedHit<'_>>,
-) -> (LockResult, Vec<Fact>) {
-    let word = if hits.is_empty() { "pass" } else { "hit" };
-    let facts = facts(locks, state, candidate, word, asked, &hits);
-    let result = match hits.is_empty() {
-        true => LockResult::Pass,
-        false => LockResult::Hit(hits.into_iter().map(|hit| (hit.at, hit.locked.to_owned())).collect()),
-    };
-    (result, facts)
-}
-
-fn facts(
-    locks: &Locks,
-    state: &mut RunState,
-    candidate: &Candidate,
-    result: &str,
-    asked: Option<&AskedModel>,
-    hits: &[ReportedHit<'_>],
-) -> Vec<Fact> {
-    if locks.is_empty() {
-        return Vec::new();
-    }
-    let mut check = json!({
-        "candidate": &*candidate.name,
-        "result": result,
-        "texts": candidate.texts.len(),
-        "traits": locks.traits().len(),
-    });
-    if let Some(AskedModel { model, probability }) = asked {
-        check["way"] = json!("question");
-        check["model"] = json!(**model);
-        if let Some(probability) = probability {
-            check["probability"] = json!(probability);
-        }
-    }
-    let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
-    for hit in hits {
-        state.count_violation();
-        let author = hit.text.member.as_deref();
-        let of =
-            author.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
-        state.note(match candidate.on_hit {
-            OnHit::Drop => {
-                format!("`{}` was dropped: {of} touches the locked trait `{}`", candidate.name, hit.locked)
+    found: Result<Vec<ReportedHit>, &str>,
+) -> Checked {
+    let name = candidate.name.clone();
+    let mut facts = Vec::new();
+    if !run.locks.is_empty() {
+        let word = found.as_ref().map_or("unchecked", |hits| if hits.is_empty() { "pass" } else { "hit" });
+        let (texts, traits) = (candidate.texts.len(), run.locks.traits().len());
+        let mut check = json!({"candidate": &*name, "result": word, "texts": texts, "traits": traits});
+        if let Some(AskedModel { model, probability }) = asked {
+            check["way"] = json!("question");
+            check["model"] = json!(**model);
+            if let Some(probability) = probability {
+                check["probability"] = json!(probability);
             }
-            OnHit::Withhold => format!("{of} was withheld: it touches the locked trait `{}`", hit.locked),
+        }
+        facts.push(Fact { kind: FactKind::LockCheck, data: check });
+    }
+    let mut violation = |data: Json| facts.push(Fact { kind: FactKind::Violation, data });
+    let hits = match found {
+        Ok(hits) => hits,
+        Err(why) => {
+            let effect = if candidate.on_hit == OnHit::Drop { "dropped" } else { "withheld" };
+            run.state.note(format!("`{name}` was {effect}: the locks could not be checked: {why}"));
+            run.state.count_violation();
+            violation(json!({"candidate": &*name, "code": "lock_unchecked", "why": why}));
+            return Checked { name, result: LockResult::Unchecked, facts };
+        }
+    };
+    for hit in &hits {
+        run.state.count_violation();
+        let text = &candidate.texts[hit.at];
+        let (author, kind, locked) = (text.member.as_deref(), text.kind, &hit.locked);
+        let of = author.map_or_else(|| kind.to_owned(), |id| format!("the {kind} of `{id}`"));
+        run.state.note(match candidate.on_hit {
+            OnHit::Drop => format!("`{name}` was dropped: {of} touches the locked trait `{locked}`"),
+            OnHit::Withhold => format!("{of} was withheld: it touches the locked trait `{locked}`"),
         });
         let mut data: Json = json!({
-            "candidate": &*candidate.name,
+            "candidate": &*name,
             "code": "assembly_overlay_lock_violation",
-            "trait": hit.locked,
+            "trait": locked,
             "member": author,
-            "invocation": hit.text.invocation.as_deref(),
-            "what": hit.text.kind,
+            "invocation": text.invocation.as_deref(),
+            "what": kind,
             "layer": hit.layer,
             "excerpt": hit.excerpt,
         });
         if let Some(probability) = hit.probability {
             data["probability"] = json!(probability);
         }
-        facts.push(Fact { kind: FactKind::Violation, data });
+        violation(data);
     }
-    facts
+    let result = match hits.is_empty() {
+        true => LockResult::Pass,
+        false => LockResult::Hit(hits.into_iter().map(|hit| (hit.at, hit.locked)).collect()),
+    };
+    Checked { name, result, facts }
 }

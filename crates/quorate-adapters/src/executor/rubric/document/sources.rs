@@ -16,53 +16,31 @@ static CITATION: LazyLock<Regex> = LazyLock::new(|| {
 static YEAR: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b(?:19|20)\d\d\b"));
 static NAME: LazyLock<Regex> = LazyLock::new(|| compiled(r"[\w,;]\s+(\p{Lu}[\w-]+)"));
 /// Words that look like names but name no person or body.
-const CALENDAR: &[&str] = &[
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "q1",
-    "q2",
-    "q3",
-    "q4",
-];
+const CALENDAR: &str = "january february march april may june july august september october november december monday tuesday \
+    wednesday thursday friday saturday sunday q1 q2 q3 q4";
 
 /// Marks the sentences that cite, from the places of links and footnotes and from the words themselves.
 pub(super) fn mark_citations(document: &mut Document<'_>, marks: &[usize]) {
-    let mut cites = vec![false; document.sentences.len()];
-    for index in marks.iter().filter_map(|at| document.sentence_at(*at)) {
-        cites[index] = true;
+    for at in marks {
+        if let Some(index) = document.sentence_at(*at) {
+            document.sentences[index].cites = true;
+        }
     }
-    let has_sample =
-        document.sentences.iter().any(|sentence| list("sampled").is_in(document.prose_of(sentence)));
-    for (sentence, cites) in document.sentences.iter().zip(&mut cites) {
-        let prose = document.prose_of(sentence);
-        *cites |= list("source cues").is_in(prose)
+    let prose = &document.prose;
+    let has_sample = document.sentences.iter().any(|one| list("sampled").is_in(&prose[one.span.clone()]));
+    for sentence in &mut document.sentences {
+        let prose = &prose[sentence.span.clone()];
+        sentence.cites |= list("source cues").is_in(prose)
             || CITATION.is_match(prose)
             || is_dated_report(prose)
             || has_sample && list("of the sample").is_in(prose);
     }
-    document.sentences.iter_mut().zip(cites).for_each(|(sentence, cites)| sentence.cites = cites);
 }
 
 /// “In March 2024 the Office for Statistics counted …”: a named party other than the author, at a named time.
 fn is_dated_report(prose: &str) -> bool {
-    let named = |name: &regex::Captures<'_>| !CALENDAR.contains(&name[1].to_lowercase().as_str());
+    let named =
+        |name: &regex::Captures<'_>| CALENDAR.split(' ').all(|word| !name[1].eq_ignore_ascii_case(word));
     YEAR.is_match(prose)
         && list("reporting").is_in(prose)
         && !list("author").is_in(prose)
