@@ -31,10 +31,7 @@ impl<'t> LineIndex<'t> {
     /// The position of a byte offset. An offset inside a character is rounded down to its start, one past the end to the
     /// end.
     pub fn position(&self, offset: usize) -> Position {
-        let mut offset = offset.min(self.text.len());
-        while !self.text.is_char_boundary(offset) {
-            offset -= 1;
-        }
+        let offset = self.text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let range = self.line_range(line);
         let before = self.text.get(range.start..offset.min(range.end)).unwrap_or_default();

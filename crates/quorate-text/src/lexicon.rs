@@ -19,13 +19,10 @@ use serde::Serialize;
 
 use clause::{Block, kind};
 
-use crate::words::{blocks, expanded, folded};
+use crate::words::{WORDS, blocks, expanded, folded};
 
 /// Words and phrases of the built-in traits, and expressions that only look like them.
 const TRAITS: &str = include_str!("lexicon/traits.txt");
-
-/// English words by what they do in a sentence.
-const WORDS: &str = include_str!("lexicon/words.txt");
 
 /// The longest excerpt, in bytes of folded text.
 const MAX_EXCERPT: usize = 160;

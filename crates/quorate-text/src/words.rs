@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
+use quorate_diagnostics::text::section;
 use unicode_security::skeleton;
 
 use crate::locks::fold;
@@ -10,28 +12,12 @@ use crate::locks::fold;
 /// The longest line that introduces a list, in bytes.
 const MAX_INTRO_BYTES: usize = 64;
 
+/// English words by what they do in a sentence.
+pub(crate) const WORDS: &str = include_str!("lexicon/words.txt");
+
 /// Contractions, without their apostrophe.
-const CONTRACTIONS: [(&str, &str); 19] = [
-    ("dont", "do not"),
-    ("youre", "you are"),
-    ("doesnt", "does not"),
-    ("didnt", "did not"),
-    ("isnt", "is not"),
-    ("arent", "are not"),
-    ("wasnt", "was not"),
-    ("werent", "were not"),
-    ("wont", "will not"),
-    ("wouldnt", "would not"),
-    ("shouldnt", "should not"),
-    ("couldnt", "could not"),
-    ("cant", "can not"),
-    ("cannot", "can not"),
-    ("mustnt", "must not"),
-    ("neednt", "need not"),
-    ("hasnt", "has not"),
-    ("havent", "have not"),
-    ("hadnt", "had not"),
-];
+static CONTRACTIONS: LazyLock<HashMap<&str, &str>> =
+    LazyLock::new(|| section(WORDS, "contractions").filter_map(|entry| entry.split_once(' ')).collect());
 
 /// Paragraphs, headings and list items; an item with the line that introduces its list.
 pub fn blocks(text: &str) -> Vec<(Option<String>, String)> {
@@ -175,7 +161,7 @@ pub fn words(text: &str) -> Vec<Word> {
 
 /// A contraction without its apostrophe as two words; any other word unchanged.
 pub(crate) fn expanded(word: &str) -> &str {
-    CONTRACTIONS.iter().find(|(short, _)| *short == word).map_or(word, |(_, long)| long)
+    CONTRACTIONS.get(word).copied().unwrap_or(word)
 }
 
 /// A text as the lexicon reads it: folded, with Latin letters in place of those that look like them.

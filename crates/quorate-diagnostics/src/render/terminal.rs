@@ -119,13 +119,13 @@ pub(super) fn quoted_lines<'t>(text: &'t str, file: &str, spans: Vec<LabeledSpan
     let start = text[..from].rfind('\n').map_or(text_start(text).min(from), |at| at + 1);
     let end = text[to..].find('\n').map_or(text.len(), |at| to + at);
     let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
-    let near = floor_char_boundary(text, from.saturating_sub(MAX_CONTEXT_BYTES)).max(start);
+    let near = text.floor_char_boundary(from.saturating_sub(MAX_CONTEXT_BYTES)).max(start);
     // The renderer cannot count the columns of a line without its beginning.
     let origin = (near > start).then(|| {
         let column = text[start..spans[0].span.start].chars().count() + 1;
         Origin::path(one_line(file)).line(line).char_column(column)
     });
-    let (start, end) = (near, floor_char_boundary(text, to.saturating_add(MAX_CONTEXT_BYTES)).min(end));
+    let (start, end) = (near, text.floor_char_boundary(to.saturating_add(MAX_CONTEXT_BYTES)).min(end));
     let annotations = spans.into_iter().map(|labeled| {
         let annotation = labeled.kind.span(labeled.span.start - start..labeled.span.end - start);
         if labeled.label.is_empty() { annotation } else { annotation.label(labeled.label) }
@@ -157,27 +157,19 @@ pub(super) fn snippet_level(level: Level) -> annotate_snippets::Level<'static> {
 /// The part of a span to underline: on character boundaries, after a byte order mark, within the text, without trailing
 /// line breaks, and at most [`MAX_LINES`] and [`MAX_BYTES`] long.
 pub(super) fn visible_span(text: &str, span: &Range<usize>) -> Range<usize> {
-    let start = floor_char_boundary(text, span.start).max(text_start(text));
-    let end = floor_char_boundary(text, span.end).max(start);
+    let start = text.floor_char_boundary(span.start).max(text_start(text));
+    let end = text.floor_char_boundary(span.end).max(start);
     let spanned = text[start..end].trim_end();
     if spanned.len() <= MAX_BYTES && spanned.lines().count() <= MAX_LINES {
         return start..start + spanned.len();
     }
     let line = spanned.lines().next().map_or(0, str::len);
-    start..floor_char_boundary(text, start + line.min(MAX_BYTES))
+    start..text.floor_char_boundary(start + line.min(MAX_BYTES))
 }
 
 /// The offset after a byte order mark.
 fn text_start(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
-}
-
-fn floor_char_boundary(text: &str, offset: usize) -> usize {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
 }
 
 #[cfg(test)]

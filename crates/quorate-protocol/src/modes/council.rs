@@ -54,42 +54,27 @@ enum Stage {
     Over,
 }
 
-/// The state of one invocation.
-#[derive(Debug, Clone, PartialEq)]
-enum Response {
-    Pending,
-    Answer(Json),
-    Absent(AbsenceReason),
-}
+/// How one invocation ended; `None` where it is waited for, or not asked.
+type Response = Option<ConsultationResult>;
 
-impl Response {
-    fn status(&self) -> &'static str {
-        match self {
-            Response::Pending => "not_asked",
-            Response::Answer(_) => "answered",
-            Response::Absent(absent) => absent.status(),
-        }
-    }
-
-    fn answer(&self) -> Option<&Json> {
-        match self {
-            Response::Answer(json) => Some(json),
-            Response::Pending | Response::Absent(_) => None,
-        }
+fn answer(heard: &Response) -> Option<&Json> {
+    match heard {
+        Some(ConsultationResult::Answered(answer)) => Some(answer),
+        Some(ConsultationResult::Absent(_)) | None => None,
     }
 }
 
 impl Council {
     /// A council that waits to be opened.
     pub fn new(setup: Setup) -> Self {
-        let silent = vec![Response::Pending; setup.deliberators.len()];
+        let silent = vec![None; setup.deliberators.len()];
         Council {
             stage: Stage::Unopened,
             artifact: None,
             priors: Vec::new(),
             first: silent.clone(),
             second: silent,
-            adjudication: Response::Pending,
+            adjudication: None,
             setup,
         }
     }
@@ -116,16 +101,14 @@ impl Council {
             _ => Schema::Adjudication,
         };
         let heard = match result {
-            ConsultationResult::Answered(answer) if form.accepts(answer) => Response::Answer(answer.clone()),
             // X5: an unreadable answer does not count as an answer.
-            ConsultationResult::Answered(_) => Response::Absent(AbsenceReason::SchemaFailed),
-            ConsultationResult::Absent(absent) => Response::Absent(*absent),
+            ConsultationResult::Answered(answer) if !form.accepts(answer) => {
+                ConsultationResult::Absent(AbsenceReason::SchemaFailed)
+            }
+            heard => heard.clone(),
         };
-        let Some(slot) = self.slot(id) else { return Vec::new() };
-        if *slot != Response::Pending {
-            return Vec::new();
-        }
-        *slot = heard;
+        let Some(slot) = self.slot(id).filter(|slot| slot.is_none()) else { return Vec::new() };
+        *slot = Some(heard);
         self.next_step()
     }
 
@@ -155,16 +138,16 @@ impl Council {
 
     fn after_round(&mut self, round: Round) -> Vec<Command> {
         let heard = if round == Round::First { &self.first } else { &self.second };
-        let is_absent = |reason: AbsenceReason| heard.contains(&Response::Absent(reason));
+        let is_absent = |reason: AbsenceReason| heard.contains(&Some(ConsultationResult::Absent(reason)));
         let has_failed = is_absent(AbsenceReason::Failed) || is_absent(AbsenceReason::TimedOut);
         if self.setup.fail_fast == OnFailure::End && has_failed {
             let waiting = self.setup.deliberators.iter().zip(heard);
-            let waiting = waiting.filter(|(_, heard)| **heard == Response::Pending);
+            let waiting = waiting.filter(|(_, heard)| heard.is_none());
             let cancelled = waiting.map(|(member, _)| format!("{}/{member}", step(round)).into());
             let commands = cancelled.map(Command::Cancel).collect();
             return self.conclude(Some(Incomplete::FailFast), commands);
         }
-        if heard.contains(&Response::Pending) {
+        if heard.contains(&None) {
             return Vec::new();
         }
         if is_absent(AbsenceReason::RunOverBudget) {
@@ -212,8 +195,8 @@ impl Council {
     /// Each deliberator's positions, in the form that the policy reads.
     fn positions(&self) -> Vec<Positions> {
         let position = |round, heard: &Response| {
-            let answer = deliberator::Answer::read(round, heard.answer()?)?;
-            Some(Position { block: answer.would_block, irreducible: answer.irreducible })
+            let read = deliberator::Answer::read(round, answer(heard)?)?;
+            Some(Position { block: read.would_block, irreducible: read.irreducible })
         };
         self.first
             .iter()
@@ -233,10 +216,12 @@ impl Council {
     fn conclude(&mut self, cut_short: Option<Incomplete>, mut commands: Vec<Command>) -> Vec<Command> {
         self.stage = Stage::Over;
         let cut_short = match self.adjudication {
-            Response::Absent(AbsenceReason::RunOverBudget) => Some(Incomplete::BudgetExhausted),
+            Some(ConsultationResult::Absent(AbsenceReason::RunOverBudget)) => {
+                Some(Incomplete::BudgetExhausted)
+            }
             _ => cut_short,
         };
-        let adjudication = self.adjudication.answer().and_then(Adjudication::read);
+        let adjudication = answer(&self.adjudication).and_then(Adjudication::read);
         let asked_verdict = adjudication.as_ref().map(|adjudication| adjudication.verdict);
         let Setup { policy, deliberators, min_deliberators, .. } = &self.setup;
         let mut judgement = judge(policy, deliberators, &self.positions(), *min_deliberators, asked_verdict);
@@ -371,7 +356,7 @@ fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String
     }
     let asks = |(index, member): (usize, &Name)| {
         let rounds = [&council.second[index], &council.first[index]];
-        let answers = || rounds.into_iter().filter_map(Response::answer);
+        let answers = || rounds.into_iter().filter_map(answer);
         let brief =
             answers().find_map(|answer| answers::non_empty_text(answer.as_object()?, "revision_brief"));
         let issues = || answers().map(deliberator::issues).find(|all| !all.is_empty());
@@ -427,12 +412,11 @@ fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
 /// question back. In a round that was asked at least one member has ended.
 fn missing_members(council: &Council) -> Vec<String> {
     let rounds = [&council.first, &council.second];
-    let asked: Vec<_> =
-        rounds.into_iter().filter(|round| round.iter().any(|heard| *heard != Response::Pending)).collect();
-    let lacking = |index: usize| asked.iter().any(|round| round[index].answer().is_none());
+    let asked: Vec<_> = rounds.into_iter().filter(|round| round.iter().any(Option::is_some)).collect();
+    let lacking = |index: usize| asked.iter().any(|round| answer(&round[index]).is_none());
     let deliberators = council.setup.deliberators.iter().enumerate().filter(|(index, _)| lacking(*index));
     let mut missing: Vec<String> = deliberators.map(|(_, member)| member.to_string()).collect();
-    if matches!(council.adjudication, Response::Absent(_)) {
+    if matches!(council.adjudication, Some(ConsultationResult::Absent(_))) {
         missing.push(ADJUDICATOR.to_owned());
     }
     missing
@@ -487,7 +471,7 @@ fn located_findings(council: &Council) -> Vec<Json> {
 }
 
 fn last_findings(council: &Council, index: usize) -> Option<Vec<deliberator::Finding>> {
-    let read = |round, heard: &Response| deliberator::Answer::read(round, heard.answer()?)?.findings;
+    let read = |round, heard: &Response| deliberator::Answer::read(round, answer(heard)?)?.findings;
     read(Round::Second, &council.second[index]).or_else(|| read(Round::First, &council.first[index]))
 }
 

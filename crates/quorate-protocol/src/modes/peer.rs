@@ -128,7 +128,6 @@ impl Peer {
             self.ended_by = "no_answer";
             let because = format!("no member has answered in round {}", self.round);
             let mut ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
-            self.log.write_outcome(run, &mut ending);
             self.add_details(run, &mut ending);
             return vec![Effect::End(ending)];
         }
@@ -185,12 +184,12 @@ impl Peer {
             }
             false => Completion::done(),
         };
-        self.log.write_outcome(run, &mut ending);
         self.add_details(run, &mut ending);
         ending
     }
 
     fn add_details(&self, run: &Run, ending: &mut Completion) {
+        self.log.write_outcome(run, ending);
         self.objections.write_outcome(run, &self.log, &self.conduct, ending);
         ending.extra.insert("rounds".into(), json!(self.round));
         ending.extra.insert("endedBy".into(), json!(self.ended_by));
@@ -282,7 +281,6 @@ impl Mode for Peer {
     /// Messages delivered in earlier rounds remain; a text that was not checked against a lock stays out of the outcome.
     fn on_budget_exhausted(&mut self, run: &mut Run, mut ending: Completion) -> Completion {
         self.ended_by = "budget";
-        self.log.write_outcome(run, &mut ending);
         self.add_details(run, &mut ending);
         ending
     }

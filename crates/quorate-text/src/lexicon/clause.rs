@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use quorate_diagnostics::text::section;
 
-use super::{Entry, Lexicon, Role, WORDS};
-use crate::words::{Gap, Word, lemmas, words};
+use super::{Entry, Lexicon, Role};
+use crate::words::{Gap, WORDS, Word, lemmas, words};
 
 /// How many words of content a negation reaches over.
 const WINDOW: usize = 6;
@@ -61,9 +61,7 @@ pub(super) mod kind {
         AND = 19 "and",
         OR = 20 "or",
         PRONOUN = 21 "pronoun",
-        OBLIQUE = 22 "for",
         CONSIDER = 23 "consider",
-        ARTICLE = 24 "articles",
         TO = 25 "to",
     }
 }
@@ -275,13 +273,7 @@ impl<'a> Block<'a> {
             {
                 border.get_or_insert(content);
             }
-            let starts = self.is(next, kind::STARTER) || self.begins(next, starters);
-            if border.is_some()
-                || orders
-                || (self.is(at, kind::OR) && starts)
-                || self.begins(at, kind::PREPOSITION)
-                || self.is(at, kind::OBLIQUE)
-            {
+            if border.is_some() || orders {
                 verb_border.get_or_insert(content);
             }
             if verb && divides {
@@ -297,9 +289,8 @@ impl<'a> Block<'a> {
             let reaches = |border: Option<usize>| border.is_none_or(|border| content <= border);
             let near = spot.start - act.end;
             let leads = self.is(act.end, kind::TO);
-            let is_noun = at > 0 && self.is(at - 1, kind::ARTICLE) && !self.tokens[at].is_ing;
             let is_verb = has(kind::VERB);
-            let has_object = coordinated != Some(content) && !is_noun && (!spot.is_adverb || leads);
+            let has_object = coordinated != Some(content) && (!spot.is_adverb || leads);
             if (has(kind::NEGATOR) && reaches(border))
                 || (has(kind::DETERMINER) && content <= 1 && near <= 4 && reaches(verb_border))
                 || (has(kind::PREPOSITION) && content < WINDOW && reaches(verb_border))

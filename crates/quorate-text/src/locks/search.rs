@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::{Regex, RegexBuilder};
 
 use super::character::{STROKE, is_mark, push_look};
 use super::fold::{
@@ -83,7 +83,7 @@ impl Search {
             phrases,
             skeleton: finder(looks)?,
             letters: finder(bare)?,
-            patterns: Patterns::new(patterns),
+            patterns: Patterns(patterns),
         })
     }
 
@@ -380,40 +380,18 @@ fn is_whole_word(text: &str, span: &Range<usize>) -> bool {
 /// How large a compiled pattern may get, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// How large all patterns together may get, in bytes, before each is tried by itself.
-const MAX_COMBINED_BYTES: usize = 32 << 20;
-
 /// Patterns, with the traits that they are.
 #[derive(Debug)]
-struct Patterns {
-    all: Vec<(usize, Regex)>,
-    /// All of them as one; `None` where that is too large.
-    together: Option<RegexSet>,
-}
+struct Patterns(Vec<(usize, Regex)>);
 
 impl Patterns {
-    fn new(all: Vec<(usize, Regex)>) -> Patterns {
-        let together = RegexSetBuilder::new(all.iter().map(|(_, regex)| regex.as_str()))
-            .case_insensitive(true)
-            .size_limit(MAX_COMBINED_BYTES)
-            .dfa_size_limit(MAX_COMBINED_BYTES)
-            .build()
-            .ok()
-            .filter(|_| all.len() > 1);
-        Patterns { all, together }
-    }
-
     fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.0.is_empty()
     }
 
     /// Calls back with the first places of each pattern in a text. Empty matches do not count as places.
     fn find(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
-        let fitting: Vec<usize> = match &self.together {
-            Some(set) => set.matches(text).into_iter().collect(),
-            None => (0..self.all.len()).collect(),
-        };
-        for (index, regex) in fitting.into_iter().map(|at| &self.all[at]) {
+        for (index, regex) in &self.0 {
             for place in regex.find_iter(text).filter(|place| !place.is_empty()).take(MAX_PLACES) {
                 found(*index, place.range());
             }

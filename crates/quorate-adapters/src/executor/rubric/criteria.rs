@@ -60,9 +60,8 @@ impl BannedPhrases {
             let prose = document.prose_of(sentence);
             for hit in defaults.all(prose) {
                 let verb = prose[hit.span.clone()].to_ascii_lowercase().starts_with("leverag");
-                let near =
-                    (0..=hit.span.start).rev().take(16).filter(|at| prose.is_char_boundary(*at)).last();
-                if verb && BEFORE_A_NOUN.is_match(&prose[near.unwrap_or(hit.span.start)..hit.span.start]) {
+                let near = prose.ceil_char_boundary(hit.span.start.saturating_sub(15));
+                if verb && BEFORE_A_NOUN.is_match(&prose[near..hit.span.start]) {
                     continue;
                 }
                 let start = sentence.span.start;

@@ -217,10 +217,7 @@ impl<'t> Document<'t> {
         let (from, to) =
             (line.start.max(bounds.start).min(span.start), line.end.min(bounds.end).max(span.end));
         // Only as much as so many long words may take: a line may be as long as the text.
-        let mut near = from.max(span.start.saturating_sub(before * 24));
-        while !self.prose.is_char_boundary(near) {
-            near += 1;
-        }
+        let near = self.prose.ceil_char_boundary(from.max(span.start.saturating_sub(before * 24)));
         let start = words(&self.prose[near..span.start]).map(|(at, _)| near + at).collect::<Vec<_>>();
         let start = start.len().checked_sub(before).or(Some(0)).and_then(|at| start.get(at)).copied();
         let end =

@@ -64,12 +64,12 @@ impl Phrases {
 
     /// Whether a phrase stands somewhere before a place in its clause.
     pub(super) fn is_leading(&self, text: &str, at: usize) -> bool {
-        self.is_in(before(text, at, 3 * CONTEXT))
+        self.is_in(&text[text.ceil_char_boundary(at.saturating_sub(3 * CONTEXT))..at])
     }
 
     /// Whether a phrase stands right before a place, or with one word between.
     pub(super) fn is_before(&self, text: &str, at: usize) -> bool {
-        let near = before(text, at, CONTEXT);
+        let near = &text[text.ceil_char_boundary(at.saturating_sub(CONTEXT))..at];
         let between =
             |end: usize| words(&near[end..]).count() <= 1 && !near[end..].contains([',', ';', ':', '—']);
         self.spans(near).any(|span| between(span.end))
@@ -77,22 +77,10 @@ impl Phrases {
 
     /// Whether a phrase stands right after a place.
     pub(super) fn is_after(&self, text: &str, at: usize) -> bool {
-        let mut to = (at + CONTEXT).min(text.len());
-        while !text.is_char_boundary(to) {
-            to -= 1;
-        }
-        let near = text[at..to].trim_start_matches(|c: char| c.is_whitespace() || c == '-');
+        let near = text[at..text.floor_char_boundary(at + CONTEXT)]
+            .trim_start_matches(|c: char| c.is_whitespace() || c == '-');
         self.0.find(near).is_some_and(|found| found.start() == 0)
     }
-}
-
-/// The text before a place, of at most so many bytes.
-fn before(text: &str, at: usize, most: usize) -> &str {
-    let mut from = at.saturating_sub(most);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..at]
 }
 
 /// Whether a hit is not a part of a longer compound, such as “never-ending”, nor a possessive.

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use super::{CrossRead, Response, Setup};
 use crate::answers::deliberator::{self, ISSUE_LISTS, VIOLATIONS_LIST};
-use crate::{Json, Part, PartKind};
+use crate::{ConsultationResult, Json, Part, PartKind};
 
 /// The longest string that is passed on, in characters.
 pub const TEXT_CAP: usize = 600;
@@ -40,13 +40,14 @@ pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[Re
         .iter()
         .zip(heard)
         .map(|(member, heard)| {
-            let mut shown = heard
-                .answer()
-                .and_then(Json::as_object)
-                .map(|answer| fields(answer, shows))
-                .unwrap_or_default();
+            let (said, status) = match heard {
+                Some(ConsultationResult::Answered(answer)) => (answer.as_object(), "answered"),
+                Some(ConsultationResult::Absent(absent)) => (None, absent.status()),
+                None => (None, "not_asked"),
+            };
+            let mut shown = said.map(|answer| fields(answer, shows)).unwrap_or_default();
             shown.insert("deliberator".into(), json!(&**member));
-            shown.insert("status".into(), json!(heard.status()));
+            shown.insert("status".into(), json!(status));
             Json::Object(shown).to_string()
         })
         .collect();
@@ -136,7 +137,10 @@ mod tests {
             "revision_brief": "x".repeat(TEXT_CAP * 2),
             "findings": [{"quote": "q", "issue": "i", "line": 3, "extra": 1}],
         });
-        let heard = [Response::Answer(answer), Response::Absent(crate::AbsenceReason::TimedOut)];
+        let heard = [
+            Some(ConsultationResult::Answered(answer)),
+            Some(ConsultationResult::Absent(crate::AbsenceReason::TimedOut)),
+        ];
         let part = block(PartKind::CrossRead, CrossRead::Verdicts, &setup(), &heard).expect("shown");
         let shown: Json = serde_json::from_str(&part.text).expect("an array");
         assert_eq!(shown[0]["revision_brief"].as_str().map(|t| t.chars().count()), Some(TEXT_CAP + 1));
@@ -153,7 +157,7 @@ mod tests {
             "voice_violations": [{"line": 4, "rule": "V1", "snippet": "not X but Y", "other": 1}],
             "strategic_risk": {"not": "a text"}, "role": "skeptic",
         });
-        let heard = [Response::Answer(answer), Response::Pending];
+        let heard = [Some(ConsultationResult::Answered(answer)), None];
         let shown = |shows| {
             let part = block(PartKind::CrossRead, shows, &setup(), &heard).expect("shown");
             serde_json::from_str::<Json>(&part.text).expect("an array")[0].clone()
@@ -171,7 +175,7 @@ mod tests {
     fn scores_and_reactions_pass_and_nothing_passes_in_their_place() {
         // C1
         let shown = |answer: Json| {
-            let heard = [Response::Answer(answer), Response::Pending];
+            let heard = [Some(ConsultationResult::Answered(answer)), None];
             let part = block(PartKind::CrossRead, CrossRead::Verdicts, &setup(), &heard).expect("shown");
             serde_json::from_str::<Json>(&part.text).expect("an array")[0].clone()
         };
@@ -196,8 +200,10 @@ mod tests {
     #[test]
     fn findings_come_without_verdicts_and_none_shows_nothing() {
         // C1
-        let heard =
-            [Response::Answer(json!({"would_block": true, "score": 2, "findings": []})), Response::Pending];
+        let heard = [
+            Some(ConsultationResult::Answered(json!({"would_block": true, "score": 2, "findings": []}))),
+            None,
+        ];
         let part = block(PartKind::CrossRead, CrossRead::Findings, &setup(), &heard).expect("shown");
         assert!(!part.text.contains("would_block") && !part.text.contains("score"));
         assert_eq!(block(PartKind::CrossRead, CrossRead::None, &setup(), &heard), None);
