@@ -47,7 +47,7 @@ pub struct Body {
 }
 
 /// A location in a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct Place {
     /// The file, as shown to the user.
     pub file: Arc<str>,

@@ -1,4 +1,5 @@
-//! `quorate.toml`: the configuration of a workspace. This file owns the resolved form; `config/load.rs` reads the file.
+//! `quorate.toml`: the configuration of a workspace, as written, with defaults for what is not; `config/load.rs` reads the
+//! file, and `config/schema.rs` has the forms that the schema shows and one type reads.
 //!
 //! A [`Place`] beside a value is the value's place in the file.
 
@@ -11,55 +12,78 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Place};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::assembly::Signing;
+use crate::duration;
 use crate::money::Money;
-use crate::tree::Field;
+use crate::pattern::SOMETHING;
 
-pub(crate) use load::parse_secret_pattern;
 pub use load::{MAX_SAMPLES, MAX_STAND_INS, load};
 
-#[derive(Debug, Clone, PartialEq, Default)]
+/// A name or a path as written, and its place.
+pub type Named = (String, Place);
+
+/// The configuration of a workspace; its directory is the workspace's root.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(title = "quorate.toml", deny_unknown_fields)]
 pub struct Configuration {
-    /// The directory of `quorate.toml`; the root of the workspace.
+    // The directory of `quorate.toml`.
+    #[serde(skip)]
     pub dir: PathBuf,
-    /// `strict_chain`: refuse a broken `extends` chain (M5).
+    /// Refuse a view whose parent is missing, instead of loading it without its parent's minimums.
+    #[schemars(with = "Option<bool>")]
     pub strict_chain: bool,
-    /// `ledger` or `[ledger]`.
+    /// Location, witness and retention of the ledger.
+    #[schemars(with = "Option<schema::LedgerOrPath>")]
     pub ledger: Ledger,
-    /// `[defaults] executor`.
-    pub default_executor: Option<(String, Place)>,
-    /// `[executors.*]` by name.
+    /// Defaults for all commands.
+    #[schemars(with = "Option<Defaults>")]
+    pub defaults: Defaults,
+    /// Executors, by a name of your choice.
+    #[schemars(with = "Option<BTreeMap<String, ExecutorTable>>")]
     pub executors: BTreeMap<String, ExecutorTable>,
-    /// `early_decision`: end a vote as soon as the missing votes cannot change the result (V7).
+    /// End a vote as soon as the missing votes cannot change the result.
+    #[schemars(with = "Option<bool>")]
     pub early_decision: bool,
-    /// `[council.members.*]` by the member's id.
-    pub council_members: BTreeMap<String, MemberSettings>,
-    /// `[council] tiers`: the executor that says the tier of a text; by default the adjudicator's.
-    pub tiers: Option<(String, Place)>,
-    /// `[assemblies.*]` by name.
+    /// The executors of a council's members.
+    #[schemars(with = "Option<CouncilTable>")]
+    pub council: CouncilTable,
+    /// The executors of an assembly's members, by the assembly's name.
+    #[schemars(with = "Option<BTreeMap<String, schema::Assembly>>")]
     pub assemblies: BTreeMap<String, MemberTable>,
-    /// `[mcp.*]`: MCP servers by id, verbatim for the client.
+    /// MCP servers, by a name of your choice.
+    #[serde(rename = "mcp")]
+    #[schemars(with = "Option<BTreeMap<String, schema::Server>>")]
     pub servers: BTreeMap<String, Block>,
-    /// `[runtimes.*]` by the manifest's id.
+    /// The executors of a runtime's participants, by the manifest's id.
+    #[schemars(with = "Option<BTreeMap<String, schema::Runtime>>")]
     pub runtimes: BTreeMap<String, MemberTable>,
-    /// `[embedder]`: what compares texts by meaning for locked traits.
+    /// What compares texts by meaning, for locked traits with `matchMode: semantic`.
     pub embedder: Option<Box<EmbedderTable>>,
-    /// `[meaning]`: the executor that is asked whether a text says what a locked trait says.
+    /// The executor that is asked whether a text says what a locked trait says, in place of an embedder.
     pub meaning: Option<MeaningTable>,
-    /// `[budget]`.
+    /// The limits of one run.
+    #[schemars(with = "Option<Budget>")]
     pub budget: Budget,
-    /// `[playbooks]`.
+    /// How playbooks are proposed and promoted.
+    #[schemars(with = "Option<Playbooks>")]
     pub playbooks: Playbooks,
-    /// `[locks.*]` by the trait's id.
+    /// Locked traits of operators, by the trait's id.
+    #[schemars(with = "Option<BTreeMap<String, Lock>>")]
     pub locks: BTreeMap<String, Lock>,
-    /// `[redact]`.
+    /// Secrets, which are neither recorded nor shown.
+    #[schemars(with = "Option<Redaction>")]
     pub redact: Redaction,
-    /// `[keys]`.
+    /// The key that signs records, and the keyring.
+    #[schemars(with = "Option<Keys>")]
     pub keys: Keys,
-    /// `governance`: the path, as written, of the governance file for assemblies that bind none.
-    pub governance: Option<(String, Place)>,
+    /// The governance file of assemblies that bind none, relative to this file.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["GOVERNANCE.md"]))]
+    pub governance: Option<Named>,
 }
 
 impl Configuration {
@@ -68,9 +92,9 @@ impl Configuration {
     }
 
     /// All executors that stand in for others.
-    pub fn stand_ins(&self) -> impl Iterator<Item = &(String, Place)> {
+    pub fn stand_ins(&self) -> impl Iterator<Item = &Named> {
         let of_executors = self.executors.values().flat_map(|table| &table.fallback);
-        let of_members = self.council_members.values().flat_map(|member| &member.fallback);
+        let of_members = self.council.members.values().flat_map(|member| &member.fallback);
         let of_tables = self.member_settings().filter_map(|settings| settings.fallback.as_ref());
         of_executors.chain(of_members).chain(of_tables).flatten()
     }
@@ -83,8 +107,9 @@ impl Configuration {
     /// The names of all executors that other tables choose, stand-ins included.
     pub fn named_executors(&self) -> impl Iterator<Item = (&String, &Place)> {
         let tables = self.member_settings().filter_map(|settings| settings.executor.as_ref());
-        let council = self.council_members.values().filter_map(|member| member.executor.as_ref());
-        let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector, &self.tiers];
+        let council = self.council.members.values().filter_map(|member| member.executor.as_ref());
+        let playbooks = [&self.playbooks.judge, &self.playbooks.reflector];
+        let single = [&self.defaults.executor, playbooks[0], playbooks[1], &self.council.tiers];
         let single = single.into_iter().flatten().chain(self.meaning.as_ref().map(|table| &table.executor));
         let all = single.chain(council).chain(tables).chain(self.stand_ins());
         all.map(|(name, place)| (name, place))
@@ -92,31 +117,45 @@ impl Configuration {
 }
 
 /// Location, witness and retention of the ledger.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Ledger {
-    /// `path`: a path relative to `quorate.toml`, or a Postgres URL, as written; the default is `.quorate/ledger.db`.
+    /// The ledger's file, relative to this one; the default is `.quorate/ledger.db`.
+    #[schemars(regex(pattern = SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
     pub path: Option<String>,
-    /// `witness`: the file that each checkpoint is appended to, or the URL of a witness that signs each, as written.
-    pub witness: Option<(String, Place)>,
-    /// `witness_key`: the verifier key line of a witness with a URL.
-    pub witness_key: Option<(String, Place)>,
-    /// `retention`: days for which answers of reviews and runtimes are kept; `None` is forever.
+    /// The file that each checkpoint is appended to, relative to this one, or the URL of a witness (c2sp.org/tlog-witness)
+    /// that signs each.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["checkpoints.txt", "https://witness.example.org"]))]
+    pub witness: Option<Named>,
+    /// The key of the witness with a URL: a verifier's line of type 0x04 (c2sp.org/tlog-cosignature).
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["witness.example.org+a1b2c3d4+BA…"]))]
+    pub witness_key: Option<Named>,
+    /// How long answers of reviews and runtimes are kept; the default is `forever`.
+    #[serde(rename = "retention", deserialize_with = "load::days")]
+    #[schemars(with = "Option<String>", regex(pattern = "^(forever|days:0*[1-9][0-9]*)$"), extend("examples" = ["days:90"]))]
     pub retention_days: Option<u32>,
 }
 
-/// The key that signs records, and the accepted keys.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// The key that signs records, and the keyring.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Keys {
-    /// `signing`: the source of the key that signs records.
+    /// The source of the key that signs records; the default is `keys/signing.ed25519` beside the ledger.
+    #[schemars(with = "Option<schema::KeySource>")]
     pub signing: Option<(KeySource, Place)>,
-    /// `keyring`: the path of the keyring, as written.
-    pub keyring: Option<(String, Place)>,
-    /// `sign`: whether records of reviews and runtimes are signed.
+    /// The keyring, relative to this file; the default is `keyring.toml`.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["keyring.toml"]))]
+    pub keyring: Option<Named>,
+    /// Whether the records of reviews and runtimes are signed; the default is `none`.
+    #[schemars(with = "Option<Signing>")]
     pub sign: Signing,
 }
 
 /// The source of a secret key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeySource {
     /// A file, relative to `quorate.toml`.
     File(String),
@@ -126,14 +165,19 @@ pub enum KeySource {
     Command(Vec<String>),
 }
 
-/// Which texts are secrets, to be redacted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Which texts are secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Redaction {
-    /// `builtin`: texts with the form of well-known secrets.
+    /// Redact texts with the form of well-known secrets; the default is `true`.
+    #[schemars(with = "Option<bool>")]
     pub builtin: bool,
-    /// `environment`: values of environment variables whose names suggest a secret.
+    /// Redact values of environment variables whose names suggest a secret; the default is `true`.
+    #[schemars(with = "Option<bool>")]
     pub environment: bool,
-    /// `patterns`: additional regular expressions.
+    /// Additional regular expressions that match secrets.
+    #[schemars(with = "Option<Vec<String>>")]
     pub patterns: Vec<String>,
 }
 
@@ -144,24 +188,33 @@ impl Default for Redaction {
 }
 
 /// How playbooks are proposed and promoted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Playbooks {
-    /// `max_active`: the maximum number of active playbooks for one operator.
+    /// The maximum number of active playbooks for one operator; the default is 12.
+    #[schemars(with = "Option<u32>", range(min = 1, max = 1_000))]
     pub max_active: usize,
-    /// `judge`: the executor that checks each proposal against the locked traits; by default the default executor, if a model
-    /// is behind it.
-    pub judge: Option<(String, Place)>,
-    /// `judge = "off"`: where proposals are exempted from the judge.
+    /// The executor that checks each proposal against the locked traits.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub judge: Option<Named>,
+    // `judge = "off"`: where proposals are exempted from the judge.
+    #[serde(skip)]
     pub judge_off: Option<Place>,
-    /// `reflector`: the executor that reads runs and proposes deltas.
-    pub reflector: Option<(String, Place)>,
-    /// `governance`: the voting assembly that decides on promotions.
-    pub governance: Option<(String, Place)>,
-    /// `scorer`: the command that compares two prompts.
+    /// The executor that reads runs and proposes playbooks.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub reflector: Option<Named>,
+    /// The voting assembly that decides on promotions, relative to this file.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["assemblies/prompt-board"]))]
+    pub governance: Option<Named>,
+    /// The command that compares two prompts.
+    #[schemars(with = "Option<Vec<String>>", extend("minItems" = 1, "examples" = [["python3", "score.py"]]))]
     pub scorer: Option<(Vec<String>, Place)>,
-    /// `min_sample`: the outcomes that a gate needs on each side.
+    /// The outcomes that a gate needs on each side; the default is 8.
+    #[schemars(with = "Option<u32>", range(min = 2, max = 100_000))]
     pub min_sample: u32,
-    /// `error_rate`: the rate at which a gate may promote a playbook that does not improve the outcomes.
+    /// The rate at which a gate may promote a playbook that is no improvement; the default is 0.05.
+    #[schemars(with = "Option<f64>", range(min = 0.000_1, max = 0.2))]
     pub error_rate: f64,
 }
 
@@ -181,45 +234,82 @@ impl Default for Playbooks {
 }
 
 /// A locked trait of operators.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Lock {
+    /// A description of the trait.
+    #[schemars(regex(pattern = SOMETHING))]
     pub description: Option<String>,
     /// Words that stand for the trait.
+    #[schemars(with = "Option<Vec<String>>")]
     pub words: Vec<String>,
     /// Phrases that indicate the trait.
+    #[schemars(with = "Option<Vec<String>>")]
     pub phrases: Vec<String>,
-    /// The slugs of the operators with this lock; `None` for all.
+    /// The slugs of the operators with this lock; the default is all.
     pub operators: Option<Vec<String>>,
 }
 
 /// A `fallback`: the executors that stand in when the service of another one fails, in the order in which they are asked.
-pub type Fallback = Vec<(String, Place)>;
+pub type Fallback = Vec<Named>;
+
+/// The choice of an executor.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Defaults {
+    /// The name of the executor.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub executor: Option<Named>,
+}
+
+/// The executors of a council.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct CouncilTable {
+    /// The executor that says the tier of a text, for `tier_classifier.type` other than `rules`; the default is the
+    /// adjudicator's.
+    #[schemars(with = "Option<String>")]
+    pub tiers: Option<Named>,
+    /// By the member's id; the adjudicator's is `adjudicator`.
+    #[schemars(with = "Option<BTreeMap<String, schema::CouncilMember>>")]
+    pub members: BTreeMap<String, MemberSettings>,
+}
 
 /// One `[assemblies.<name>]` or `[runtimes.<id>]` table: the executors of an assembly's members, or of a runtime's participants.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
 pub struct MemberTable {
     /// For all of them.
+    #[serde(rename = "$common")]
     pub common: MemberSettings,
     /// By the id of a member or participant.
+    #[serde(rename = "members", alias = "participants")]
     pub own: BTreeMap<String, MemberSettings>,
 }
 
 /// The settings of one member or participant, or of all, in quorate.toml or in the manifest.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
 pub struct MemberSettings {
     /// `executor`.
-    pub executor: Option<(String, Place)>,
+    pub executor: Option<Named>,
     /// `model`, in place of the executor's own; only a council's members have it.
-    pub model: Option<(String, Place)>,
+    pub model: Option<Named>,
     /// `runtime`, in place of `executor` and `model`; only in council.yaml.
+    #[serde(skip)]
     pub runtime: Option<ExecutorTable>,
     /// `fallback`, in place of the executor's own.
     pub fallback: Option<Fallback>,
-    /// `samples`, which participants do not have.
+    /// `samples`, which participants do not have: they answer in free text, which has no typed fields to compare.
     pub samples: Option<u32>,
-    /// The place of the settings of a council's member.
+    /// The place of the settings.
+    #[serde(rename = "$place")]
     pub place: Place,
     /// The text of its file, which diagnostics quote.
+    #[serde(skip)]
     pub source: Arc<str>,
 }
 
@@ -230,41 +320,56 @@ impl MemberTable {
     }
 }
 
-/// One `[executors.<name>]` table.
-#[derive(Debug, Clone, PartialEq)]
+/// An executor. Other keys are passed to the adapter.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "Executor")]
 pub struct ExecutorTable {
-    /// `kind`, which selects the adapter. `None` if a `preset` or a `command` in the block implies it.
-    pub kind: Option<(String, Place)>,
-    /// `timeout`; one deadline for all attempts.
+    /// The kind of adapter.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub kind: Option<Named>,
+    /// The deadline of a member for all attempts together, for example `120s`.
+    #[serde(default, deserialize_with = "duration::optional")]
+    #[schemars(with = "Option<String>", extend("examples" = ["120s"]))]
     pub timeout: Option<Duration>,
-    /// `retries` after failures, not after timeouts.
+    /// The number of retries after a failure.
+    #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
-    /// `fallback`; a member's own list replaces it.
+    /// Executors that stand in for it when its service fails, in the order in which they are asked.
+    #[schemars(with = "Option<Vec<String>>", extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = SOMETHING)))]
     pub fallback: Option<Fallback>,
-    /// All other keys, for the adapter.
+    #[serde(rename = "$block")]
+    #[schemars(flatten, with = "Map<String, Value>")]
     pub block: Block,
 }
 
-/// The `[embedder]` table.
-#[derive(Debug, Clone, PartialEq)]
+/// A model that turns texts into vectors. Other keys are passed to the adapter.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "Embedder")]
 pub struct EmbedderTable {
-    /// `timeout`: how long one comparison may take, with all its attempts.
+    /// How long one comparison may take, with all its attempts; the default is `60s`.
+    #[serde(default, deserialize_with = "duration::optional")]
+    #[schemars(with = "Option<String>", extend("examples" = ["60s"]))]
     pub timeout: Option<Duration>,
-    /// All other keys, for the adapter.
+    #[serde(rename = "$block")]
+    #[schemars(flatten, with = "Map<String, Value>")]
     pub block: Block,
 }
 
-/// The `[meaning]` table.
-#[derive(Debug, Clone, PartialEq)]
+/// The question whether a text says what a locked trait says.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct MeaningTable {
-    /// `executor`.
-    pub executor: (String, Place),
-    /// `threshold`: the lowest probability at which a text is a hit, where the executor's own does not decide.
+    /// The name of the executor.
+    #[schemars(with = "String", regex(pattern = SOMETHING))]
+    pub executor: Named,
+    /// The lowest probability at which a text is a hit; the default is the executor's. A model that gives no probability
+    /// answers yes or no.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub threshold: Option<f64>,
 }
 
 /// An adapter's own keys, verbatim, with their places for the adapter's diagnostics.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Block {
     pub json: Map<String, Value>,
     /// The place of the whole block.
@@ -272,6 +377,7 @@ pub struct Block {
     /// The place of each key.
     pub keys: BTreeMap<String, Place>,
     /// The file's text, which diagnostics quote.
+    #[serde(skip)]
     pub source: Arc<str>,
 }
 
@@ -288,38 +394,25 @@ impl Block {
 }
 
 /// The limits of one run.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Budget {
     /// Calls of executors, including re-prompts and retries.
+    #[schemars(range(min = 1))]
     pub calls: Option<u32>,
     /// Tokens of prompts and answers.
+    #[schemars(range(min = 1))]
     pub tokens: Option<u64>,
-    /// The price of all calls.
+    /// Money in US dollars, for example `5 USD`.
+    #[serde(deserialize_with = "load::cap")]
+    #[schemars(with = "Option<String>", regex(pattern = r"^[0-9]+(\.[0-9]{1,9})? USD$"), extend("examples" = ["5 USD", "0.50 USD"]))]
     pub money: Option<Money>,
-    /// A file of prices that comes before the table that ships, as written.
-    pub prices: Option<(String, Place)>,
-    /// Wall-clock time.
+    /// A file of prices, relative to this file; its prices come before those that ship.
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["prices.toml"]))]
+    pub prices: Option<Named>,
+    /// Wall-clock time, for example `10m`.
+    #[serde(deserialize_with = "duration::optional")]
+    #[schemars(with = "Option<String>", extend("examples" = ["10m"]))]
     pub wall: Option<Duration>,
-}
-
-/// A limit on money, for messages.
-const MONEY_FORM: &str =
-    "write an amount in US dollars, in which models are priced: \"5 USD\" or \"0.50 USD\"";
-
-/// Reads `[budget]`.
-fn parse_budget(field: &Field<'_>) -> Option<Budget> {
-    let mut fields = field.fields()?;
-    let count = |field: &Field<'_>| field.integer(1, i64::MAX);
-    let budget = Budget {
-        calls: fields.read("calls", count).map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
-        tokens: fields.read("tokens", count).and_then(|tokens| u64::try_from(tokens).ok()),
-        money: fields.read("money", |field| {
-            let refused = |why| field.reject(format!("`{}`: {why}", field.path()), MONEY_FORM);
-            Money::parse_cap(field.non_blank_text()?).map_or_else(refused, Some)
-        }),
-        prices: fields.read("prices", Field::named),
-        wall: fields.read("wall", Field::duration),
-    };
-    fields.finish();
-    Some(budget)
 }

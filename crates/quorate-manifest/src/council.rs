@@ -10,11 +10,10 @@ pub mod tiers;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use quorate_diagnostics::{Body, Place, codes};
+use quorate_diagnostics::Place;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ExecutorTable, MemberSettings, parse_secret_pattern};
-use crate::tree::Field;
+use crate::config::{ExecutorTable, MemberSettings};
 use crate::tree::open::sha256_hex;
 use tiers::TierRules;
 
@@ -200,26 +199,6 @@ impl Default for Protocol {
             min_deliberators: 3,
         }
     }
-}
-
-/// Reads `logging`.
-fn parse_logging(field: Option<Field<'_>>) -> Logging {
-    let Some(mut fields) = field.and_then(|field| field.fields()) else { return Logging::default() };
-    let log_path = fields.read("log_path", Field::non_blank_text).map(PathBuf::from);
-    if let Some(field) = fields.optional("archive_dir") {
-        let body = Body::new("`archive_dir` has no effect: the ledger keeps every run");
-        let help = "remove `archive_dir`; `quorate show RUN` shows a run";
-        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
-    }
-    if let Some(field) = fields.optional("log_format")
-        && let Some(other) = field.text().filter(|format| *format != "rule_35_v2")
-    {
-        let help = "write rule_35_v2, or remove `log_format`";
-        field.invalid_with(format!("unknown log format `{other}`"), help);
-    }
-    let patterns = fields.read("redact_patterns", Field::list).unwrap_or_default();
-    fields.finish();
-    Logging { log_path, redact_patterns: patterns.iter().filter_map(parse_secret_pattern).collect() }
 }
 
 /// The prefix of a `prompt` that names an embedded one.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use quorate_diagnostics::codes::{self, RefusalCode};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::json_schema::CompiledSchema;
 use crate::tree::Node;
@@ -130,35 +130,41 @@ fn from_keys(root: &Node) -> Option<Doctype> {
 
 /// The schema of a doctype; `None` for roles, which have only a body.
 pub fn schema(doctype: Doctype) -> Option<Value> {
-    let mut schema = match doctype {
+    Some(match doctype {
         Doctype::Assembly => generate::<assembly::Assembly>(),
         Doctype::Persona => generate::<persona::Persona>(),
         Doctype::Playbook => generate::<playbook::Playbook>(),
         Doctype::Runtime => generate::<runtime::Runtime>(),
         Doctype::Operator => generate::<operator::Operator>(),
         Doctype::Council => generate::<council::schema::Council>(),
-        Doctype::Config => generate::<config::schema::Configuration>(),
+        Doctype::Config => generate::<config::Configuration>(),
         Doctype::Role => return None,
-    };
-    clean_up(&mut schema);
-    Some(schema)
+    })
 }
 
 /// The schema of a doctype, compiled once for validation.
 pub fn compiled_schema(doctype: Doctype) -> Option<&'static CompiledSchema> {
     static SCHEMAS: [OnceLock<Option<CompiledSchema>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
-    let compile = || {
-        let schema = schema(doctype)?;
-        Some(CompiledSchema::parse(&schema).expect("generated schemas use only supported keywords"))
-    };
-    SCHEMAS[doctype as usize].get_or_init(compile).as_ref()
+    SCHEMAS[doctype as usize].get_or_init(|| schema(doctype).as_ref().map(compile)).as_ref()
+}
+
+/// The schema of a part of a file, compiled.
+pub fn compiled<T: JsonSchema>() -> CompiledSchema {
+    compile(&generate::<T>())
+}
+
+fn compile(schema: &Value) -> CompiledSchema {
+    CompiledSchema::parse(schema).expect("generated schemas use only supported keywords")
 }
 
 fn generate<T: JsonSchema>() -> Value {
-    SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<T>().to_value()
+    let mut schema =
+        SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<T>().to_value();
+    clean_up(&mut schema);
+    schema
 }
 
-/// Adds `patternErrorMessage` to each pattern, and removes Rust-specific formats and null defaults.
+/// Adds `patternErrorMessage` to each pattern, and removes Rust-specific formats and defaults.
 fn clean_up(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -169,17 +175,11 @@ fn clean_up(schema: &mut Value) {
             if object.get("format").is_some_and(is_rust_format) {
                 object.remove("format");
             }
-            null_default(object);
+            object.remove("default");
             object.values_mut().for_each(clean_up);
         }
         Value::Array(items) => items.iter_mut().for_each(clean_up),
         _ => {}
-    }
-}
-
-fn null_default(object: &mut Map<String, Value>) {
-    if object.get("default") == Some(&Value::Null) {
-        object.remove("default");
     }
 }
 

@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use crate::doctype::{self, Doctype, compiled_schema};
 use crate::frontmatter;
 use crate::json_schema::{ErrorKind, PathStep, SchemaError};
-use crate::misspelling::meant_key;
+use crate::misspelling::{meant_key, meant_or};
 use crate::tree::open::{decode_as_far_as_possible, sha256_hex};
-use crate::tree::reader::{SourceFile, meant_or};
+use crate::tree::reader::SourceFile;
 use crate::tree::{Entry, Kind, Node, Problem, from_node, yaml};
 use crate::workspace::WorkspacePath;
 use schema_error::describe;
@@ -139,7 +139,7 @@ impl Document {
         {
             let mut errors = schema.errors(root);
             errors.extend(misspelt(doctype, root));
-            schema_error::report(&document, doctype, root, &errors);
+            document.refuse_errors(doctype.invalid_code(), (root, ""), &errors);
             warn(&document, doctype, root);
         }
         let root = root.unwrap_or(Node::new(Kind::Null, 0..0));

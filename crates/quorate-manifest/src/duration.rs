@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize as _, Deserializer};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a number followed by a unit.
@@ -45,6 +47,14 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
         long if long > MAX_DURATION => Err(DurationError::TooLong),
         fine => Ok(fine),
     }
+}
+
+/// Deserializes a duration, for a value that has been checked.
+///
+/// # Errors
+/// The value is not text.
+pub fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(parse(&String::deserialize(from)?).ok())
 }
 
 /// The maximum length of a duration.

@@ -8,12 +8,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
+use schemars::JsonSchema;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
+use crate::doctype::compiled;
 use crate::document::{self, Document, Syntax};
 use crate::duration::IsoDuration;
 use crate::keyring::{self, Key};
 use crate::loader::{Chain, Loader, Reference, Refs};
-use crate::tree::{Field, Fields, Kind, SourceFile};
+use crate::pattern::SOMETHING;
+use crate::tree::{Field, Kind, Node, SourceFile};
 use crate::workspace::{WorkspaceError, WorkspacePath};
 use crate::{Source, frontmatter, workspace};
 
@@ -160,43 +165,63 @@ fn read(loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>) -> (Optio
     if parsed.document.refused() {
         return (None, parsed.document.into_report());
     }
-    let entries = match parsed.root.as_ref().map(|root| &root.kind) {
-        Some(Kind::Map(entries)) => entries.as_slice(),
-        _ => &[],
-    };
-    let document = SourceFile::new(
-        &loader.display_name(location),
-        Arc::clone(parsed.document.text()),
-        codes::GOVERNANCE_INVALID,
-    );
-    let mut fields = document.root(entries);
-    let mut foreign = Vec::new();
-    let inline = fields
-        .optional("keys")
-        .map(|field| keyring::keys(&field, loader.capabilities, Some(&mut foreign)).unwrap_or_default());
-    let keyring = fields.optional("keyring").map(|field| load_keyring(loader, location, &field));
-    let minimum_retention = fields.read("retention", minimum_retention);
-    let (ttl_min, ttl_max) = fields.read("overlays", ttl).unwrap_or_default();
-    let approvals = fields.optional("approvals").map(|field| field.key_place());
-    // Other tools may read other keys.
-    drop(fields);
-    let mut keyring_report = Report::new();
-    let keys = match (inline, keyring) {
-        (None, None) => None,
-        (inline, keyring) => {
-            let (listed, report) = keyring.unwrap_or_default();
-            keyring_report = report;
-            let mut keys = inline.unwrap_or_default();
-            keys.extend(listed);
-            refuse_duplicates(&document, &keys);
-            Some(keys)
+    let text = Arc::clone(parsed.document.text());
+    let document = SourceFile::new(&loader.display_name(location), text, codes::GOVERNANCE_INVALID);
+    let root = parsed.root.unwrap_or(Node::new(Kind::Null, 0..0));
+    let (mut governance, mut keyring_report) = (Governance::default(), Report::new());
+    let _: Option<IgnoredAny> = document.read(&root, &compiled::<GovernanceFile>(), |root| {
+        if let Some(field) = root.get("keys") {
+            governance.keys =
+                Some(keyring::keys(&field, loader.capabilities, Some(&mut governance.foreign_keys)));
         }
-    };
+        if let Some(field) = root.get("keyring") {
+            let (listed, report) = load_keyring(loader, location, &field);
+            keyring_report = report;
+            governance.keys.get_or_insert_default().extend(listed);
+        }
+        refuse_duplicates(&document, governance.keys.as_deref().unwrap_or_default());
+        let at = |path: &str| root.at(path).pop();
+        governance.minimum_retention = at("retention.floor").and_then(|field| minimum_retention(&field));
+        governance.ttl_min = at("overlays.ttl.min").and_then(|field| ttl_limit(&field));
+        governance.ttl_max = at("overlays.ttl.max").and_then(|field| ttl_limit(&field));
+        governance.approvals = at("approvals").map(|field| field.key_place());
+    });
     let mut report = document.into_report();
     report.absorb(keyring_report);
-    let governance =
-        Governance { keys, foreign_keys: foreign, minimum_retention, ttl_min, ttl_max, approvals };
     ((!report.has_refusals()).then_some(governance), report)
+}
+
+/// The keys of a governance file. Other tools may read other keys.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct GovernanceFile {
+    keys: Option<Vec<Value>>,
+    #[schemars(regex(pattern = SOMETHING))]
+    keyring: Option<String>,
+    retention: Option<RetentionTable>,
+    overlays: Option<OverlaysTable>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct RetentionTable {
+    floor: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct OverlaysTable {
+    ttl: Option<TtlTable>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct TtlTable {
+    min: Option<String>,
+    max: Option<String>,
 }
 
 /// The refusal of a file that cannot be read.
@@ -231,7 +256,7 @@ fn load_keyring(loader: &Loader<'_>, location: &WorkspacePath, field: &Field<'_>
         field.invalid_with(why, help);
         (Vec::new(), Report::new())
     };
-    let Some(path) = field.non_blank_text() else { return (Vec::new(), Report::new()) };
+    let Some(path) = field.text() else { return (Vec::new(), Report::new()) };
     let Ok(found) = location.resolve_relative(path) else {
         return refused(format!("the keyring `{path}` lies outside of the workspace or the tenant"));
     };
@@ -271,39 +296,23 @@ fn refuse_duplicates(document: &SourceFile, keys: &[Key]) {
 }
 
 fn minimum_retention(field: &Field<'_>) -> Option<(MinimumRetention, Place)> {
-    let mut fields = field.fields()?;
-    let minimum = fields.optional("floor");
-    fields.finish();
-    let field = minimum?;
-    let text = field.non_blank_text()?;
-    let days = text.strip_prefix("days:").and_then(|days| days.parse().ok());
-    match (text, days) {
-        ("forever", _) => Some((MinimumRetention::Forever, field.place())),
-        (_, Some(days)) => Some((MinimumRetention::Days(days), field.place())),
-        _ => field.reject("`retention.floor` is not a retention", "write it like `days:90`, or `forever`"),
+    let text = field.text()?;
+    let days = text.strip_prefix("days:").and_then(|days| days.parse().ok()).map(MinimumRetention::Days);
+    let minimum = if text == "forever" { Some(MinimumRetention::Forever) } else { days };
+    if minimum.is_none() {
+        field.invalid_with("`retention.floor` is not a retention", "write it like `days:90`, or `forever`");
     }
+    Some((minimum?, field.place()))
 }
 
 /// A limit of the lifetime of overlays, with its place.
-type TtlLimit = Option<(IsoDuration, Place)>;
-
-fn ttl(field: &Field<'_>) -> Option<(TtlLimit, TtlLimit)> {
-    let mut fields = field.fields()?;
-    let ttl = fields.optional("ttl");
-    fields.finish();
-    let mut fields = ttl?.fields()?;
-    let limits = (ttl_limit(&mut fields, "min"), ttl_limit(&mut fields, "max"));
-    fields.finish();
-    Some(limits)
-}
-
-fn ttl_limit(fields: &mut Fields<'_>, key: &'static str) -> TtlLimit {
-    let field = fields.optional(key)?;
-    match field.non_blank_text()?.parse() {
+fn ttl_limit(field: &Field<'_>) -> Option<(IsoDuration, Place)> {
+    match field.text()?.parse() {
         Ok(iso) => Some((iso, field.place())),
         Err(error) => {
             let message = format!("`{}` is not a duration: {error}", field.path());
-            field.reject(message, "write it like P14D")
+            field.invalid_with(message, "write it like P14D");
+            None
         }
     }
 }

@@ -5,9 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, codes};
+use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::capabilities::{Capabilities, PublicKeyError};
+use crate::doctype::compiled;
+use crate::pattern::SOMETHING;
 use crate::tree::reader::contains_secret_key;
 use crate::tree::{Field, Format, Kind, Node, ParsedFile, open, toml};
 use crate::{Loaded, Source, timestamp};
@@ -32,6 +37,29 @@ pub struct Key {
     pub place: Place,
 }
 
+/// A keyring's keys.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct KeyringFile {
+    keys: Option<Vec<Value>>,
+}
+
+/// The keys of an entry; a text is the public key alone.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Entry {
+    /// A public key's text.
+    public: String,
+    #[schemars(regex(pattern = SOMETHING))]
+    label: Option<String>,
+    not_before: Option<String>,
+    not_after: Option<String>,
+    revoked_at: Option<String>,
+    vouched: Option<Vec<String>>,
+}
+
 /// Loads a keyring. `shown` is the path as messages show it.
 pub fn load(
     path: &Path,
@@ -40,10 +68,11 @@ pub fn load(
     capabilities: &dyn Capabilities,
 ) -> Loaded<Vec<Key>> {
     let read = |opened: &ParsedFile| {
-        let mut fields = opened.fields()?;
-        let keys = fields.optional("keys").map_or(Some(Vec::new()), |field| keys(&field, capabilities, None));
-        fields.finish();
-        keys
+        let mut found = Vec::new();
+        let read: Option<IgnoredAny> = opened.read(&compiled::<KeyringFile>(), |root| {
+            found = root.get("keys").map_or_else(Vec::new, |field| keys(&field, capabilities, None));
+        });
+        read.map(|_| found)
     };
     open::load(source, (path, shown), Format::Toml, codes::KEYRING_INVALID, read)
 }
@@ -54,93 +83,71 @@ pub(crate) fn keys(
     field: &Field<'_>,
     capabilities: &dyn Capabilities,
     mut foreign: Option<&mut Vec<Place>>,
-) -> Option<Vec<Key>> {
+) -> Vec<Key> {
+    let schema = compiled::<Entry>();
     let mut keys: Vec<Key> = Vec::new();
-    for item in field.list()? {
+    for item in field.items() {
         if let Some(foreign) = &mut foreign
             && is_foreign_key(&item, capabilities)
         {
             foreign.push(item.place());
             continue;
         }
+        if !matches!(item.kind(), Kind::Str(_)) {
+            item.validate(&schema);
+        }
         let Some(key) = key(&item, capabilities) else { continue };
         if let Some(first) = keys.iter().find(|other| other.public == key.public) {
             let body = Body::new("this key is in the list twice").help("keep one of the two");
-            item.refuse_as_invalid(body.related(first.place.clone(), "first here"));
+            item.refuse_body(body.related(first.place.clone(), "first here"));
         }
         keys.push(key);
     }
-    Some(keys)
+    keys
 }
 
 fn key(item: &Field<'_>, capabilities: &dyn Capabilities) -> Option<Key> {
-    if let Kind::Str(_) = item.kind() {
-        let (public, place) = public_key(item, capabilities)?;
-        return Some(Key {
-            public,
-            label: None,
-            not_before_ms: None,
-            not_after_ms: None,
-            revoked_at_ms: None,
-            vouchers: Vec::new(),
-            place,
-        });
-    }
-    let mut fields = item.fields()?;
-    let public =
-        fields.required("public", "a public key's text").and_then(|field| public_key(&field, capabilities));
-    let label = fields.optional("label").and_then(|field| field.non_blank_text().map(str::to_owned));
-    let not_before_ms = fields.read("not_before", |field| parse_time(field, 0));
-    let not_after_ms = fields.read("not_after", |field| parse_time(field, DAY_MS - 1));
-    let revoked_at_ms = fields.read("revoked_at", |field| parse_time(field, 0));
-    let vouchers = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
-    fields.finish();
-    let (public, place) = public?;
-    if let (Some(from), Some(to)) = (not_before_ms, not_after_ms)
-        && to < from
-    {
-        item.invalid_with("`not_after` is before `not_before`", "write a later `not_after`");
-    }
-    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, vouchers, place })
-}
-
-/// Reads vouchers: each a key's name, a time and a signature. The ledger verifies them.
-fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
-    let mut vouchers = Vec::new();
-    for item in field.list().unwrap_or_default() {
-        let Some(text) = item.non_blank_text() else { continue };
-        if text.split(' ').filter(|word| !word.is_empty()).count() == 3 {
-            vouchers.push(text.into());
-        } else {
-            item.invalid_with(
-                format!("`{}` is not a voucher: a key's name, a time and a signature", item.path()),
-                "remove it; `quorate keys vouch KEY` writes one",
-            );
+    let public = if matches!(item.kind(), Kind::Str(_)) { item.clone() } else { item.get("public")? };
+    check_public_key(&public, capabilities);
+    for voucher in item.at("vouched.*") {
+        // A key's name, a time and a signature. The ledger verifies them.
+        if voucher.text().is_some_and(|text| text.split(' ').filter(|word| !word.is_empty()).count() != 3) {
+            let message =
+                format!("`{}` is not a voucher: a key's name, a time and a signature", voucher.path());
+            voucher.invalid_with(message, "remove it; `quorate keys vouch KEY` writes one");
         }
     }
-    vouchers
+    let time = |key: &str, of_day_ms| parse_time(&item.get(key)?, of_day_ms);
+    let key = Key {
+        public: public.text()?.into(),
+        label: item.get("label").and_then(|label| label.text().map(str::to_owned)),
+        not_before_ms: time("not_before", 0),
+        not_after_ms: time("not_after", DAY_MS - 1),
+        revoked_at_ms: time("revoked_at", 0),
+        vouchers: item.at("vouched.*").iter().filter_map(|voucher| Some(voucher.text()?.into())).collect(),
+        place: public.place(),
+    };
+    if key.not_before_ms.zip(key.not_after_ms).is_some_and(|(from, to)| to < from) {
+        item.invalid_with("`not_after` is before `not_before`", "write a later `not_after`");
+    }
+    Some(key)
 }
 
-fn public_key(field: &Field<'_>, capabilities: &dyn Capabilities) -> Option<(Arc<str>, Place)> {
-    let text = field.non_blank_text()?;
+fn check_public_key(field: &Field<'_>, capabilities: &dyn Capabilities) {
+    let text = field.text().unwrap_or_default();
     if contains_secret_key(text) {
-        return field.reject(
+        return field.invalid_with(
             format!("`{}` is a secret key, but this file is public", field.path()),
             "remove it, make another key with `quorate keys rotate`, and write its public key here",
         );
     }
-    match capabilities.check_public_key(text) {
-        Ok(()) => Some((text.into(), field.place())),
-        Err(error) => {
-            let reason = match error {
-                PublicKeyError::Foreign => "it has another prefix".to_owned(),
-                PublicKeyError::Malformed(reason) => reason,
-            };
-            field.reject(
-                format!("`{}` is not a public key: {reason}", field.path()),
-                "write the key that `quorate keys export` prints",
-            )
-        }
+    if let Err(error) = capabilities.check_public_key(text) {
+        let reason = match error {
+            PublicKeyError::Foreign => "it has another prefix".to_owned(),
+            PublicKeyError::Malformed(reason) => reason,
+        };
+        let message = format!("`{}` is not a public key: {reason}", field.path());
+        field.invalid_with(message, "write the key that `quorate keys export` prints");
     }
 }
 
@@ -151,24 +158,24 @@ fn is_foreign_key(item: &Field<'_>, capabilities: &dyn Capabilities) -> bool {
     };
     match item.kind() {
         Kind::Str(text) => foreign(text),
-        Kind::Map(entries) => {
-            let public = entries.iter().find(|entry| entry.key == "public");
-            public.is_none_or(|entry| entry.value.as_str().is_some_and(foreign))
-        }
+        Kind::Map(_) => item.get("public").is_none_or(|public| public.text().is_some_and(foreign)),
         _ => false,
     }
 }
 
 /// Reads a time. A date without one means the moment `of_day_ms` after its start.
 fn parse_time(field: &Field<'_>, of_day_ms: i64) -> Option<i64> {
-    let text = field.non_blank_text()?;
+    let text = field.text()?;
     let day = || {
         let date = text.len() == 10 && text.as_bytes().get(4) == Some(&b'-');
         Some(date.then(|| timestamp::parse(&format!("{text}T00:00:00Z"))).flatten()? + of_day_ms)
     };
     let help = "write it like 2026-04-21T09:00:00Z, or a date like 2026-04-21";
     let read = timestamp::parse(text).or_else(day);
-    read.or_else(|| field.reject(format!("`{}` is not a time", field.path()), help))
+    if read.is_none() {
+        field.invalid_with(format!("`{}` is not a time", field.path()), help);
+    }
+    read
 }
 
 /// A time of an entry that [`set_time`] can set.
@@ -204,7 +211,7 @@ pub fn add_key(
     if !edited.is_empty() {
         edited.push('\n');
     }
-    let label = serde_json::Value::from(label);
+    let label = Value::from(label);
     edited.push_str(&format!(
         "[[keys]]\npublic = \"{public}\"\nlabel = {label}\nnot_before = \"{not_before}\"\n"
     ));

@@ -1,6 +1,18 @@
 //! Detects misspelt keys: another case or word separator, plural for singular, or one or two wrong letters.
-//! [`nearest`](crate::tree::reader::nearest) is more lenient, but its result is only a suggestion; a key that matches here
-//! is refused.
+//! [`nearest`] is more lenient, but its result is only a suggestion; a key that [`meant_key`] matches is refused.
+
+/// The most similar known word, if any is close enough.
+pub fn nearest<'w>(word: &str, among: &[&'w str]) -> Option<&'w str> {
+    let written = word.to_lowercase().replace('-', "_");
+    let likeness = |known: &str| strsim::jaro_winkler(&written, known);
+    let best = among.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) > 0.8).then_some(best)
+}
+
+/// A help that suggests the most similar known word, else another help.
+pub fn meant_or(word: &str, known: &[&str], otherwise: impl FnOnce() -> String) -> String {
+    nearest(word, known).map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
+}
 
 /// The known key that `written` probably misspells.
 ///

@@ -21,7 +21,7 @@ use crate::decimal::Decimal;
 pub use deserialize::from_node;
 pub use emit::emit;
 pub use open::{DecodeError, Format, ParsedFile, decode, open};
-pub use reader::{Field, Fields, SourceFile};
+pub use reader::{Field, SourceFile};
 
 /// The maximum nesting of mappings and lists.
 pub const MAX_DEPTH: usize = 24;
@@ -142,6 +142,16 @@ impl Kind {
     }
 }
 
+/// The path of a key below a path: `members.ciso`, `selector["a b"]`.
+pub(crate) fn join_path(path: &str, key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    match (path.is_empty(), plain) {
+        (true, true) => key.to_owned(),
+        (false, true) => format!("{path}.{key}"),
+        (_, false) => format!("{path}[{key:?}]"),
+    }
+}
+
 impl Node {
     /// A value of a newly parsed tree.
     pub fn new(kind: Kind, span: Range<usize>) -> Self {
@@ -153,6 +163,39 @@ impl Node {
         match &self.kind {
             Kind::Str(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// The value as a number.
+    pub fn number(&self) -> Option<f64> {
+        match &self.kind {
+            #[expect(clippy::cast_precision_loss, reason = "compared only with small bounds")]
+            Kind::Int(value) => Some(*value as f64),
+            Kind::Float(float) => Some(float.value),
+            _ => None,
+        }
+    }
+
+    /// The value as a whole number.
+    pub fn integer(&self) -> Option<i64> {
+        match &self.kind {
+            Kind::Int(value) => Some(*value),
+            Kind::Float(float) => float.to_integer(),
+            _ => None,
+        }
+    }
+
+    /// The span to underline: of a scalar itself, of a collection its key or its first part.
+    pub(crate) fn label_span(&self, key: Option<&Range<usize>>) -> Range<usize> {
+        match (&self.kind, key) {
+            (Kind::Map(_) | Kind::Seq(_), Some(key)) => key.clone(),
+            (Kind::Map(entries), None) => {
+                entries.first().map_or(self.span.clone(), |first| first.key_span.clone())
+            }
+            (Kind::Seq(items), None) => {
+                items.first().map_or(self.span.clone(), |first| first.label_span(None))
+            }
+            _ => self.span.clone(),
         }
     }
 

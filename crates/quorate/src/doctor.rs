@@ -451,7 +451,8 @@ async fn executors(
         chosen.push((name.clone(), built));
     }
     let meaning = config.meaning.as_ref().map(|table| &table.executor);
-    let answers_closed = [&config.tiers, &config.playbooks.judge].into_iter().flatten().chain(meaning);
+    let answers_closed =
+        [&config.council.tiers, &config.playbooks.judge].into_iter().flatten().chain(meaning);
     let answers_closed: Vec<&str> = answers_closed.map(|(name, _)| &**name).collect();
     let is_own = |stand_in: &SelectedExecutor| {
         let mut own = chosen.iter().take(members).filter_map(|(_, built)| built.as_ref().ok());

@@ -588,7 +588,7 @@ fn check_standalone(
         report.warn(codes::FIELD_WITHOUT_EFFECT, body);
     }
     if !report.has_refusals() {
-        let members = configuration.filter(|config| !config.council_members.is_empty());
+        let members = configuration.filter(|config| !config.council.members.is_empty());
         let members = members.and_then(|_| unknown_members(environment, written));
         workspace::check_files(environment, named, written)
             .into_iter()
@@ -600,7 +600,7 @@ fn check_standalone(
 
 /// The warning about an executor of `[council] tiers` that cannot say a tier, or that the council here does not ask.
 fn unread_tiers(environment: &Environment, config: &config::Configuration, directory: &Path) -> Option<Body> {
-    let (name, place) = config.tiers.as_ref()?;
+    let (name, place) = config.council.tiers.as_ref()?;
     let registry = environment.registries.registry();
     let named = executor::by_name(registry, config, name, Some(place), SelectedBy::Person).ok()?;
     let is_rubric = Some(named.about().kind) == registry.default_kind;

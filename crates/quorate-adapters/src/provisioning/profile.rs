@@ -20,7 +20,9 @@ use quorate_kernel::ports::provisioning::{
     PackageFile, Provisioning, Strategy,
 };
 use quorate_kernel::registry::BuildContext;
-use quorate_manifest::tree::{Field, Kind, SourceFile, json};
+use quorate_manifest::json_schema::CompiledSchema;
+use quorate_manifest::tree::{self, Field, Kind, SourceFile};
+use serde_json::{Value, json};
 
 use crate::block::{Block, nearest, quoted_list};
 
@@ -116,7 +118,7 @@ impl Profile {
 
     /// The valid part of a manifest as a package. Reports every problem to `source`.
     fn read_package(&self, dir: &Dir, source: &SourceFile) -> Option<Package> {
-        let root = match json::parse(source.text()) {
+        let root = match tree::json::parse(source.text()) {
             Ok(root) => root,
             Err(mut problem) => {
                 problem.message = format!("this is not JSON: {}", problem.message);
@@ -124,23 +126,33 @@ impl Profile {
                 return None;
             }
         };
-        let Kind::Map(entries) = &root.kind else {
-            let name = root.kind.name();
-            source.invalid(root.span.clone(), "", format!("it is {name}, not an object"));
-            return None;
-        };
-        let mut fields = source.root(entries);
-        if let Some((schema, field)) = fields.required("schema", SCHEMA).and_then(text_of)
-            && schema != SCHEMA
-        {
+        let text = json!({"type": "string", "pattern": "[^\\s]"});
+        let file = json!({
+            "type": "object",
+            "required": ["src", "dest", "strategy"],
+            "properties": {"src": text, "dest": text, "strategy": text, "executable": {"type": "boolean"}}
+        });
+        let schema = CompiledSchema::parse(&json!({
+            "type": "object",
+            "required": ["schema", "slug", "version", "files"],
+            "properties": {
+                "schema": text, "slug": text, "version": text, "files": {"type": "array", "items": file}
+            }
+        }));
+        let mut package = None;
+        let read: Option<Value> = source.read(&root, &schema?, |root| package = self.package_of(dir, root));
+        read.and(package)
+    }
+
+    /// The valid part of a manifest's root as a package.
+    fn package_of(&self, dir: &Dir, root: &Field<'_>) -> Option<Package> {
+        if let Some((schema, field)) = text_of(root, "schema").filter(|(schema, _)| *schema != SCHEMA) {
             let message = format!("`{schema}` is not a supported schema of profiles");
             field.invalid_with(message, format!("use `{SCHEMA}`"));
         }
-        let slug = fields.required("slug", "the profile's name").and_then(text_of);
-        let version = fields.required("version", "a version").and_then(text_of);
-        let files = fields.required("files", "the files to install")?;
-        let items = files.list()?;
-        if items.is_empty() {
+        let files = root.get("files")?;
+        let items = files.items();
+        if matches!(files.kind(), Kind::Seq(_)) && items.is_empty() {
             let help = "`quorate provision uninstall SLUG` removes what is installed already";
             files.invalid_with("`files` is empty, so nothing would be installed", help);
         }
@@ -160,9 +172,9 @@ impl Profile {
             }
         }
         let pieces: Vec<PackageFile> = pieces.into_iter().collect::<Option<_>>()?;
-        let ((slug, slug_field), (version, _)) = (slug?, version?);
+        let ((slug, slug_field), (version, _)) = (text_of(root, "slug")?, text_of(root, "version")?);
         Package::new(slug, version, pieces)
-            .map_err(|unfit| match unfit.file.and_then(|at| items[at].fields()?.optional("dest")) {
+            .map_err(|unfit| match unfit.file.and_then(|at| items[at].get("dest")) {
                 Some(dest) => dest.invalid(unfit.message),
                 None => slug_field.invalid(unfit.message),
             })
@@ -171,45 +183,43 @@ impl Profile {
 
     /// The file of a list's item.
     fn read_piece(&self, dir: &Dir, below: &str, item: &Field<'_>) -> Option<PackageFile> {
-        let mut fields = item.fields()?;
-        let src = fields.required("src", "a file of the profile").and_then(text_of);
-        let dest = fields.required("dest", "a path in the target folder").and_then(text_of);
-        let strategy = fields.required("strategy", "how it combines with an existing file").and_then(text_of);
-        let executable = fields.read("executable", Field::boolean);
-        for (key, field) in fields.rest() {
+        for (key, field) in item.entries().iter().filter(|(key, _)| !FILE_KEYS.contains(key)) {
             let mut body = Body::new(format!("`{key}` of a file is not read here"));
             body.help = nearest(key, FILE_KEYS).map(|near| format!("did you mean `{near}`?"));
             field.warn(codes::FIELD_WITHOUT_EFFECT, body);
         }
-        let dest = dest.and_then(|(dest, field)| {
+        let dest = text_of(item, "dest").and_then(|(dest, field)| {
             Destination::parse(dest).map_err(|problem| field.invalid(format!("dest {problem}"))).ok()
         });
-        let strategy = strategy.and_then(|(word, field)| {
+        let strategy = text_of(item, "strategy").and_then(|(word, field)| {
             let known = Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
-            known.or_else(|| {
+            if known.is_none() {
                 let help =
                     format!("the strategies are {}", quoted_list(&Strategy::ALL.map(Strategy::as_str)));
-                field.reject(format!("unknown strategy `{word}`"), help)
-            })
+                field.invalid_with(format!("unknown strategy `{word}`"), help);
+            }
+            known
         });
-        let (src, bytes) = src.and_then(|(src, field)| {
+        let (src, bytes) = text_of(item, "src").and_then(|(src, field)| {
             let src = format!("{below}{src}");
             let bytes = read(dir, &src, MAX_FILE_BYTES).map_err(|why| field.invalid(why)).ok()?;
             Some((src, bytes))
         })?;
+        let is_executable = item.get("executable").is_some_and(|field| *field.kind() == Kind::Bool(true));
         Some(PackageFile {
             dest: dest?,
             strategy: strategy?,
-            mode: if executable == Some(true) { FileMode::Executable } else { FileMode::Plain },
+            mode: if is_executable { FileMode::Executable } else { FileMode::Plain },
             bytes: bytes.into(),
             source: format!("{}/{src}", self.display_name),
         })
     }
 }
 
-/// A text that is not blank, with its field.
-fn text_of(field: Field<'_>) -> Option<(&str, Field<'_>)> {
-    Some((field.non_blank_text()?, field))
+/// The text of a key that is not blank, with its field.
+fn text_of<'d>(mapping: &Field<'d>, key: &str) -> Option<(&'d str, Field<'d>)> {
+    let field = mapping.get(key)?;
+    Some((field.text()?, field))
 }
 
 /// A file of the profile.
@@ -323,7 +333,7 @@ mod tests {
             (ONE.replace(".claude/a.md\", \"dest", ".claude\", \"dest"), "is not a file"),
             (ONE.replace("true", "\"yes\""), "`files[0].executable` has to be true or false"),
             (ONE.replace("\"src\"", "\"scr\""), "`src` is missing"),
-            ("3".to_owned(), "has to be a mapping, not a whole number"),
+            ("3".to_owned(), "has to be a mapping"),
             ("{".to_owned(), "this is not JSON"),
         ] {
             let (_dir, profile) = folder(&files);
@@ -344,7 +354,7 @@ mod tests {
                 .contains("`overwrite`, `preserve`, `merge-json-deep`, `append`")
         );
         for (text, says) in [
-            ("[]", "not an object"),
+            ("[]", "has to be a mapping"),
             ("{}", "`schema` is missing"),
             (
                 r#"{"schema": "agentproto/runtime-profile/v2", "slug": "s", "version": "1", "files": []}"#,

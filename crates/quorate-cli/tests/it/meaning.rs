@@ -374,8 +374,8 @@ fn both_ways_at_once_and_unknown_keys_are_refused() {
     for (table, said) in [
         (format!("[meaning]\nexecutor = \"script\"\n{embedder}"), "exclude each other"),
         ("[meaning]\nthreshold = 0.5\n".to_owned(), "`executor` is missing"),
-        ("[meaning]\nexecutor = \"script\"\nthreshold = 0\n".to_owned(), "above 0 and at most 1"),
-        ("[meaning]\nexecutor = \"script\"\nthreshold = 1.01\n".to_owned(), "above 0 and at most 1"),
+        ("[meaning]\nexecutor = \"script\"\nthreshold = 0\n".to_owned(), "more than 0"),
+        ("[meaning]\nexecutor = \"script\"\nthreshold = 1.01\n".to_owned(), "at most 1"),
         ("[meaning]\nexecutor = \"script\"\ntreshold = 0.5\n".to_owned(), "did you mean `threshold`"),
         (
             "[meaning]\nexecutor = \"script\"\nmodel = \"m\"\n".to_owned(),

@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use quorate_diagnostics::codes::{self, RefusalCode};
 use quorate_diagnostics::{Body, Report};
+use serde::de::IgnoredAny;
 
-use super::{BUILTIN_PREFIX, ContextFile, Prompt};
+use super::{BUILTIN_PREFIX, ContextFile, Prompt, schema};
 use crate::Source;
+use crate::doctype::compiled;
 use crate::tree::open::sha256_hex;
 use crate::tree::reader::nearest;
-use crate::tree::{Field, Fields, Format, decode, open};
+use crate::tree::{Field, Format, decode, open};
 use crate::workspace::SourceError;
 
 /// The files outside of the council's directory that the caller allows to read.
@@ -95,48 +97,41 @@ impl<'s> CouncilFiles<'s> {
         (self.hashes, self.reports)
     }
 
-    /// Reads a file of tier rules; `read` converts its keys.
-    pub(super) fn tier_rules<T>(
-        &mut self,
-        field: &Field<'_>,
-        read: impl FnOnce(Fields<'_>) -> T,
-    ) -> Option<T> {
-        let written = field.non_blank_text()?;
+    /// Reads a file of tier rules, which has them at its top level or below `tier_rules`.
+    pub(super) fn tier_rules<T>(&mut self, field: &Field<'_>, read: fn(&Field<'_>) -> Vec<T>) -> Vec<T> {
+        let written = field.text().unwrap_or_default();
         let path = self.dir.join(written);
         if !(self.access.is_in_workspace)(&path) {
             let body = Body::new(format!("the tier rules `{written}` lie outside of the workspace"));
             field.refuse(codes::CONFIG_UNREADABLE, body.help("put them beside this file"));
-            return None;
+            return Vec::new();
         }
         let display_path = Path::new(&self.display_name).with_file_name("").join(written);
         let display_name = display_path.strip_prefix("./").unwrap_or(&display_path).display().to_string();
-        match open(self.source, &path, &display_name, Format::Yaml, codes::COUNCIL_INVALID) {
-            Ok(opened) => {
-                self.record_hash(written, opened.sha256.clone());
-                let rules = opened.fields().map(read);
-                self.reports.push(opened.source_file.into_report());
-                rules
-            }
-            Err(_) => {
-                let body = Body::new(format!("the tier rules `{written}` cannot be read"));
-                field.refuse(
-                    codes::CONFIG_MISSING,
-                    body.help(format!("paths are relative to {}", self.display_dir())),
-                );
-                None
-            }
-        }
+        let Ok(opened) = open(self.source, &path, &display_name, Format::Yaml, codes::COUNCIL_INVALID) else {
+            let body = Body::new(format!("the tier rules `{written}` cannot be read"));
+            let help = format!("paths are relative to {}", self.display_dir());
+            field.refuse(codes::CONFIG_MISSING, body.help(help));
+            return Vec::new();
+        };
+        self.record_hash(written, opened.sha256.clone());
+        let is_below = opened.root.as_ref().is_some_and(|root| root.key("tier_rules").is_some());
+        let schema = if is_below { compiled::<schema::RulesFile>() } else { compiled::<schema::TierRules>() };
+        let mut rules = Vec::new();
+        let _: Option<IgnoredAny> =
+            opened.read(&schema, |root| rules = read(root.get("tier_rules").as_ref().unwrap_or(root)));
+        self.reports.push(opened.source_file.into_report());
+        rules
     }
 
-    /// Reads a prompt: a path, or `builtin:` and a name.
-    pub(super) fn prompt(&mut self, field: &Field<'_>) -> Option<Prompt> {
-        let written = field.non_blank_text()?;
+    /// Checks a prompt: a path, or `builtin:` and a name.
+    pub(super) fn check_prompt(&mut self, field: &Field<'_>) {
+        let Some(written) = field.text() else { return };
         let Some(name) = written.strip_prefix(BUILTIN_PREFIX) else {
-            let text = self.text(field, written, &PROMPT)?;
-            return Some(Prompt { path: Some(written.to_owned()), text });
+            self.check_text(field, written, &PROMPT);
+            return;
         };
-        let found = super::built_in_prompt(name);
-        match &found {
+        match super::built_in_prompt(name) {
             Some(prompt) => self.record_hash(written, sha256_hex(prompt.text.as_bytes())),
             None => {
                 let names: Vec<_> = super::built_in_prompts().map(|(name, _)| name).collect();
@@ -148,24 +143,34 @@ impl<'s> CouncilFiles<'s> {
                 field.refuse(codes::PROMPT_MISSING, body);
             }
         }
-        found
     }
 
-    pub(super) fn context(&mut self, field: &Field<'_>) -> Option<ContextFile> {
-        let written = field.non_blank_text()?;
-        let text = self.text(field, written, &CONTEXT)?;
-        Some(ContextFile { path: written.to_owned(), text })
+    pub(super) fn check_context(&mut self, field: &Field<'_>) {
+        if let Some(written) = field.text() {
+            self.check_text(field, written, &CONTEXT);
+        }
     }
 
-    fn text(&mut self, field: &Field<'_>, written: &str, kind: &FileKind) -> Option<Arc<str>> {
-        if let Some(text) = self.texts.get(written) {
-            return Some(Arc::clone(text));
+    /// A checked prompt.
+    pub(super) fn prompt(&self, written: &str) -> Option<Prompt> {
+        match written.strip_prefix(BUILTIN_PREFIX) {
+            Some(name) => super::built_in_prompt(name),
+            None => Some(Prompt { path: Some(written.to_owned()), text: self.texts.get(written)?.clone() }),
+        }
+    }
+
+    /// A checked document.
+    pub(super) fn context(&self, path: String) -> Option<ContextFile> {
+        Some(ContextFile { text: self.texts.get(&path)?.clone(), path })
+    }
+
+    fn check_text(&mut self, field: &Field<'_>, written: &str, kind: &FileKind) {
+        if self.texts.contains_key(written) {
+            return;
         }
         let label = kind.label;
-        let unreadable = |why: String| {
-            field.refuse(kind.unreadable, Body::new(format!("the {label} `{written}` {why}")));
-            None
-        };
+        let unreadable =
+            |why: String| field.refuse(kind.unreadable, Body::new(format!("the {label} `{written}` {why}")));
         // The hash of a file in the working directory is recorded under its full path.
         let mut name = written.to_owned();
         let mut read = self.source.read(&self.dir.join(written));
@@ -182,23 +187,19 @@ impl<'s> CouncilFiles<'s> {
                     _ => "",
                 };
                 let help = format!("paths are relative to {}{also}", self.display_dir());
-                field.refuse(kind.missing, body.help(help));
-                return None;
+                return field.refuse(kind.missing, body.help(help));
             }
             Err(error) => return unreadable(format!("cannot be read: {error}")),
         };
         let sha256 = sha256_hex(&bytes);
-        let text = match decode(bytes) {
-            Ok(text) => text,
-            Err(error) => return unreadable(format!("cannot be read: {error}")),
-        };
-        if text.trim().is_empty() {
-            return unreadable("is empty".to_owned());
+        match decode(bytes) {
+            Err(error) => unreadable(format!("cannot be read: {error}")),
+            Ok(text) if text.trim().is_empty() => unreadable("is empty".to_owned()),
+            Ok(text) => {
+                self.record_hash(&name, sha256);
+                self.texts.insert(written.to_owned(), text.into());
+            }
         }
-        self.record_hash(&name, sha256);
-        let text: Arc<str> = text.into();
-        self.texts.insert(written.to_owned(), Arc::clone(&text));
-        Some(text)
     }
 
     /// The path of a file in the working directory, if it may be read.

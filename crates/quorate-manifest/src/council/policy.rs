@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use quorate_diagnostics::Place;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -13,7 +12,7 @@ use serde_json::Number;
 use super::Deliberator;
 use crate::decimal::Decimal;
 use crate::tree::reader::meant_or;
-use crate::tree::{Field, Fields, Kind, from_node, yaml};
+use crate::tree::{Field, from_node, yaml};
 
 /// A council's verdict: SHIP, the text may be published; REVISE, it may be published after changes; HOLD, it must not be
 /// published; INCOMPLETE, too few answers to decide. The variants are in the order of their strictness: INCOMPLETE is the
@@ -59,7 +58,7 @@ impl VerdictPolicy {
     }
 
     /// The policy that a user names.
-    fn named(word: &str) -> Option<VerdictPolicy> {
+    pub(super) fn named(word: &str) -> Option<VerdictPolicy> {
         Self::ALL.into_iter().find(|policy| [policy.as_str(), policy.shown()].contains(&word))
     }
 
@@ -220,119 +219,44 @@ impl Condition {
     }
 }
 
-/// A policy in a file.
-pub(super) struct WrittenPolicy {
-    pub(super) policy: Policy,
-    pub(super) key: Place,
-    /// The place of each row of a table.
-    pub(super) rows: Vec<Place>,
+/// Refuses an unknown name of a policy.
+pub(super) fn check_name(field: &Field<'_>) {
+    let Some(word) = field.text().filter(|word| VerdictPolicy::named(word).is_none()) else { return };
+    let known = ["lenient", "seed", "strict"];
+    let help = meant_or(word, &known, || "the policies are `lenient` (or `seed`) and `strict`".to_owned());
+    field.invalid_with(format!("unknown verdict policy `{word}`"), help);
 }
 
-/// Reads `policy`. `ids` has the deliberators' ids.
-pub(super) fn read(field: &Field<'_>, ids: &[&str]) -> Option<WrittenPolicy> {
-    match field.kind() {
-        Kind::Str(word) => {
-            let policy = name(field, word)?.into();
-            Some(WrittenPolicy { policy, key: field.key_place(), rows: Vec::new() })
-        }
-        Kind::Seq(_) => table(field, ids),
-        other => {
-            let message = format!("`{}` is {}", field.path(), other.name());
-            field.reject(message, "write lenient, strict, or rows such as `- {if: {block: 1}, then: REVISE}`")
-        }
-    }
-}
-
-/// Reads the name of a policy.
-pub(super) fn name(field: &Field<'_>, word: &str) -> Option<VerdictPolicy> {
-    VerdictPolicy::named(word).or_else(|| {
-        let known = ["lenient", "seed", "strict"];
-        let help =
-            meant_or(word, &known, || "the policies are `lenient` (or `seed`) and `strict`".to_owned());
-        field.reject(format!("unknown verdict policy `{word}`"), help)
-    })
-}
-
-fn table(field: &Field<'_>, ids: &[&str]) -> Option<WrittenPolicy> {
-    let items = field.list()?;
-    let read: Vec<Option<Row>> = items.iter().map(|item| row(item, ids)).collect();
-    let rows = read.into_iter().collect::<Option<Vec<Row>>>()?;
-    if !rows.last().is_some_and(|last| last.condition.is_empty()) {
+/// Checks the rows of a table. `ids` has the deliberators' ids.
+pub(super) fn check_rows(rows: &[Field<'_>], ids: &[&str]) {
+    if let Some(last) =
+        rows.last().filter(|last| last.at("if").iter().any(|field| !field.entries().is_empty()))
+    {
         let message = "the last row of a policy has no `if`, so that every case has a verdict";
-        return items.last().unwrap_or(field).reject(message, "add a last row, such as `- {then: SHIP}`");
+        last.invalid_with(message, "add a last row, such as `- {then: SHIP}`");
     }
-    let policy = Policy::Own(OwnPolicy { rows, weights: BTreeMap::new() });
-    Some(WrittenPolicy { policy, key: field.key_place(), rows: items.iter().map(Field::place).collect() })
-}
-
-fn row(item: &Field<'_>, ids: &[&str]) -> Option<Row> {
-    let mut fields = item.fields()?;
-    let condition = fields.read("if", |field| condition(field, ids)).unwrap_or_default();
-    let then = verdict(&mut fields, "then");
-    let or = fields.read("or", |field| {
-        let mut fields = field.fields()?;
-        let (adjudicator, then) = (verdict(&mut fields, "adjudicator"), verdict(&mut fields, "then"));
-        fields.finish();
-        Some(Exception { adjudicator: adjudicator?, then: then? })
-    });
-    fields.finish();
-    Some(Row { condition, then: then?, or })
-}
-
-fn condition(field: &Field<'_>, ids: &[&str]) -> Option<Condition> {
-    let mut fields = field.fields()?;
-    let count = |field: &Field<'_>| field.integer(1, 1000).and_then(|count| usize::try_from(count).ok());
-    let by = |field: &Field<'_>| members(field, ids);
-    let condition = Condition {
-        block: fields.read("block", count),
-        irreducible: fields.read("irreducible", count),
-        reducible: fields.read("reducible", count),
-        says_irreducible: fields.read("says_irreducible", count),
-        block_weight: fields.read("block_weight", |field| weight(field, field.number()?)),
-        block_by: fields.read("block_by", by).unwrap_or_default(),
-        irreducible_by: fields.read("irreducible_by", by).unwrap_or_default(),
-        adjudicator: fields.read("adjudicator", read_verdict),
-    };
-    fields.finish();
-    Some(condition)
-}
-
-/// Reads a list of deliberators' ids.
-fn members(field: &Field<'_>, ids: &[&str]) -> Option<Vec<Arc<str>>> {
-    let items = field.list()?;
-    if items.is_empty() {
-        return field
-            .reject(format!("`{}` names no deliberator", field.path()), "name one, or remove the key");
+    for row in rows {
+        row.at("if.block_weight").iter().for_each(check_weight);
+        for item in ["if.block_by.*", "if.irreducible_by.*"].iter().flat_map(|path| row.at(path)) {
+            if let Some(id) = item.text().filter(|id| !ids.contains(id)) {
+                let help = meant_or(id, ids, || format!("the deliberators are: {}", ids.join(", ")));
+                item.invalid_with(format!("`{id}` is not a deliberator of this council"), help);
+            }
+        }
     }
-    let member = |item: &Field<'_>| {
-        let id = item.text()?;
-        let help = || meant_or(id, ids, || format!("the deliberators are: {}", ids.join(", ")));
-        let known = ids.contains(&id).then(|| id.into());
-        known.or_else(|| item.reject(format!("`{id}` is not a deliberator of this council"), help()))
-    };
-    Some(items.iter().filter_map(member).collect())
-}
-
-fn verdict(fields: &mut Fields<'_>, key: &'static str) -> Option<Verdict> {
-    fields.required(key, "SHIP, REVISE or HOLD").and_then(|field| read_verdict(&field))
-}
-
-fn read_verdict(field: &Field<'_>) -> Option<Verdict> {
-    let word = field.text()?;
-    let known = Verdict::parse(word).filter(|verdict| *verdict != Verdict::Incomplete);
-    known.or_else(|| field.reject(format!("`{word}` is not a verdict"), "write SHIP, REVISE or HOLD"))
 }
 
 /// The largest weight that a policy counts.
 const MAX_WEIGHT: f64 = 1_000_000.0;
 
-/// Reads a weight that a policy counts. `field` has it.
-pub(super) fn weight(field: &Field<'_>, value: f64) -> Option<Number> {
-    let usable = |number: &Number| number.to_string().parse::<Decimal>().is_ok();
-    number(value).filter(|number| (0.0..=MAX_WEIGHT).contains(&value) && usable(number)).or_else(|| {
+/// Refuses a weight that a policy cannot count.
+pub(super) fn check_weight(field: &Field<'_>) {
+    let Some(value) = field.node().number() else { return };
+    let is_usable = |number: Number| number.to_string().parse::<Decimal>().is_ok();
+    if !(0.0..=MAX_WEIGHT).contains(&value) || !number(value).is_some_and(is_usable) {
         let message = format!("a policy cannot count the weight {value:?}");
-        field.reject(message, "write a number from 0 to 1000000")
-    })
+        field.invalid_with(message, "write a number from 0 to 1000000");
+    }
 }
 
 /// The number in the form of records, where 2.0 is 2.

@@ -1,21 +1,29 @@
-//! The JSON Schema of `council.yaml`. The loader gives better messages; a test checks that the two agree.
+//! The keys of `council.yaml` as written, and their JSON Schema. `load.rs` makes a council of them.
 
-#![expect(dead_code, reason = "only the schemas of these types are used")]
+#![expect(dead_code, reason = "some keys are read in file order, or have no effect")]
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::policy::Row;
+use crate::config::{Block, Fallback, Named};
+use crate::duration;
+use crate::pattern::SOMETHING;
 
 /// The members and protocol of a council.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(title = "council.yaml", deny_unknown_fields)]
 pub(crate) struct Council {
     /// The version of the format; there is one.
     #[schemars(schema_with = "version", default)]
-    pub version: Option<Value>,
+    pub version: Option<IgnoredAny>,
     /// The executor of the members without one of their own; the default is the rubric.
     pub runtime: Option<Runtime>,
     /// At least three. Each judges independently first, then after reading the others' answers.
@@ -30,7 +38,8 @@ pub(crate) struct Council {
     /// What decides on tiers.
     pub tier_classifier: Option<TierClassifier>,
     /// The tiers of artifacts: for each tier, globs by artifact type; or the path of a YAML file with them.
-    pub tier_rules: Option<RulesOrFile>,
+    #[schemars(with = "Option<RulesOrFile>")]
+    pub tier_rules: Option<IgnoredAny>,
     /// The log of verdicts, and the patterns to redact.
     pub logging: Option<Logging>,
     /// The paths that a sweep walks.
@@ -38,8 +47,9 @@ pub(crate) struct Council {
 }
 
 /// The name of a policy, or a table.
-#[derive(JsonSchema)]
-#[schemars(untagged, inline)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
 pub(crate) enum Policy {
     /// `lenient`, which is also called `seed`, or `strict`.
     Named(#[schemars(extend("enum" = ["lenient", "seed", "strict"]))] String),
@@ -52,26 +62,29 @@ fn version(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The executor of the members. Other keys are passed to it.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Runtime {
     /// The kind, for example `claude_cli` or `llm`.
-    #[schemars(rename = "type", regex(pattern = crate::pattern::SOMETHING))]
-    pub kind: String,
+    #[serde(rename = "type")]
+    #[schemars(with = "String", regex(pattern = SOMETHING))]
+    pub kind: Named,
     /// The deadline of a member in seconds.
     #[schemars(extend("examples" = [180]))]
     pub timeout_seconds: Option<f64>,
     /// The deadline of a member, for example `3m`.
-    #[schemars(schema_with = "anything", default)]
-    pub timeout: Option<Value>,
+    #[serde(default, deserialize_with = "duration::optional")]
+    #[schemars(schema_with = "anything")]
+    pub timeout: Option<Duration>,
     /// The number of retries after a failure.
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
     /// Executors that stand in when its service fails, in the order in which they are asked.
-    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
-    pub fallback: Option<Vec<String>>,
-    #[schemars(flatten)]
-    pub block: Map<String, Value>,
+    #[schemars(with = "Option<Vec<String>>", extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = SOMETHING)))]
+    pub fallback: Option<Fallback>,
+    #[serde(rename = "$block")]
+    #[schemars(flatten, with = "Map<String, Value>")]
+    pub block: Block,
 }
 
 /// No constraint: the loader refuses an invalid value with its own code.
@@ -80,44 +93,44 @@ fn anything(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A deliberator.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Deliberator {
     /// The id, unique in the council.
-    #[schemars(length(min = 1, max = 64), regex(pattern = crate::pattern::DELIBERATOR))]
-    pub id: String,
+    #[schemars(with = "String", length(min = 1, max = 64), regex(pattern = crate::pattern::DELIBERATOR))]
+    pub id: Arc<str>,
     /// The path of the prompt, or a built-in prompt such as `builtin:skeptic`.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["prompts/skeptic.md", "builtin:skeptic"]))]
+    #[schemars(regex(pattern = SOMETHING), extend("examples" = ["prompts/skeptic.md", "builtin:skeptic"]))]
     pub prompt: String,
     /// The weight of its block, for policies with `block_weight`.
     #[schemars(range(min = 0.0))]
     pub weight: Option<f64>,
     /// Documents with criteria for the deliberator.
-    #[schemars(inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(inner(regex(pattern = SOMETHING)))]
     pub context_refs: Option<Vec<String>>,
     /// The executor of this deliberator, with its settings; it excludes `executor` and `model`.
     pub runtime: Option<Runtime>,
     /// The executor of this deliberator by its name: a table of quorate.toml, a preset, a preset with a model, or an address
     /// with a model. `--executor` and the member's table in quorate.toml come before it, the council's `runtime` after it.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["claude", "openai:gpt-5.5", "http://localhost:8080/v1#qwen3"]))]
-    pub executor: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["claude", "openai:gpt-5.5", "http://localhost:8080/v1#qwen3"]))]
+    pub executor: Option<Named>,
     /// The model, in place of the executor's own.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
-    pub model: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub model: Option<Named>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
-    pub fallback: Option<Vec<String>>,
+    #[schemars(with = "Option<Vec<String>>", extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = SOMETHING)))]
+    pub fallback: Option<Fallback>,
     /// How many times it is asked for each answer; the answer that most samples agree with counts.
-    #[schemars(range(min = 1, max = 9))]
-    pub samples: Option<u8>,
+    #[schemars(with = "Option<u8>", range(min = 1, max = 9))]
+    pub samples: Option<u32>,
 }
 
 /// The member that closes the deliberation.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Adjudicator {
     /// The path of the prompt, or `builtin:adjudicator`.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["builtin:adjudicator"]))]
+    #[schemars(regex(pattern = SOMETHING), extend("examples" = ["builtin:adjudicator"]))]
     pub prompt: String,
     /// The name of the policy, in place of the top-level key; a mapping, as in the public tool, means `strict`.
     #[schemars(schema_with = "verdict_policy", default)]
@@ -126,17 +139,17 @@ pub(crate) struct Adjudicator {
     pub runtime: Option<Runtime>,
     /// The executor of the adjudicator by its name: a table of quorate.toml, a preset, a preset with a model, or an address
     /// with a model. `--executor` and the member's table in quorate.toml come before it, the council's `runtime` after it.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["claude", "openai:gpt-5.5", "http://localhost:8080/v1#qwen3"]))]
-    pub executor: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING), extend("examples" = ["claude", "openai:gpt-5.5", "http://localhost:8080/v1#qwen3"]))]
+    pub executor: Option<Named>,
     /// The model, in place of the executor's own.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
-    pub model: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub model: Option<Named>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
-    pub fallback: Option<Vec<String>>,
+    #[schemars(with = "Option<Vec<String>>", extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = SOMETHING)))]
+    pub fallback: Option<Fallback>,
     /// How many times it is asked for each answer; the answer that most samples agree with counts.
-    #[schemars(range(min = 1, max = 9))]
-    pub samples: Option<u8>,
+    #[schemars(with = "Option<u8>", range(min = 1, max = 9))]
+    pub samples: Option<u32>,
 }
 
 fn verdict_policy(_: &mut SchemaGenerator) -> Schema {
@@ -144,7 +157,7 @@ fn verdict_policy(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The number of rounds, and the input of round 2.
-#[derive(JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Protocol {
     /// One round of independent answers, or two.
@@ -156,8 +169,8 @@ pub(crate) struct Protocol {
     /// End as INCOMPLETE as soon as one deliberator fails.
     pub fail_fast_on_runtime_error: Option<bool>,
     /// With fewer valid answers the verdict is INCOMPLETE; the default is 3.
-    #[schemars(range(min = 1))]
-    pub min_deliberators_for_verdict: Option<u32>,
+    #[schemars(with = "Option<u32>", range(min = 1))]
+    pub min_deliberators_for_verdict: Option<usize>,
 }
 
 fn cross_read(_: &mut SchemaGenerator) -> Schema {
@@ -165,11 +178,12 @@ fn cross_read(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// What decides on tiers.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct TierClassifier {
     /// What decides: the rules, the council's executor (`model`), or the executor where no rule matches (`hybrid`).
-    #[schemars(rename = "type", extend("enum" = ["rules", "model", "hybrid", null]), with = "Option<String>", default)]
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["rules", "model", "hybrid", null]), with = "Option<String>")]
     pub kind: Option<String>,
     /// The tier of artifacts that match no rule, with `type: rules`. A sweep reviews all artifacts of tier 1, none of tier 2, and one in five of tier 3.
     #[schemars(range(min = 1, max = 3))]
@@ -183,7 +197,7 @@ pub(crate) enum RulesOrFile {
     /// The rules.
     Here(TierRules),
     /// A path relative to this file.
-    File(#[schemars(regex(pattern = crate::pattern::SOMETHING))] String),
+    File(#[schemars(regex(pattern = SOMETHING))] String),
 }
 
 /// The tiers of artifacts.
@@ -196,6 +210,13 @@ pub(crate) struct TierRules {
     pub tier_2: Option<Globs>,
     /// One in five is reviewed.
     pub tier_3: Option<Globs>,
+}
+
+/// A file of rules that has them below `tier_rules`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct RulesFile {
+    pub tier_rules: Option<TierRules>,
 }
 
 /// Globs by artifact type, or a plain list.
@@ -211,18 +232,18 @@ pub(crate) enum Globs {
 /// A glob.
 #[derive(JsonSchema)]
 #[schemars(inline, transparent)]
-pub(crate) struct Glob(#[schemars(regex(pattern = crate::pattern::SOMETHING))] pub String);
+pub(crate) struct Glob(#[schemars(regex(pattern = SOMETHING))] pub String);
 
 /// The log of verdicts, and the patterns to redact.
-#[derive(JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Logging {
     /// The log, relative to this file.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
-    pub log_path: Option<String>,
+    #[schemars(with = "Option<String>", regex(pattern = SOMETHING))]
+    pub log_path: Option<PathBuf>,
     /// Accepted for other tools; Quorate writes nothing there.
     #[schemars(schema_with = "anything_at_all", default)]
-    pub archive_dir: Option<Value>,
+    pub archive_dir: Option<IgnoredAny>,
     /// The form of the lines; the only one is rule_35_v2.
     #[schemars(extend("const" = "rule_35_v2"), with = "Option<String>", default)]
     pub log_format: Option<String>,
@@ -235,15 +256,15 @@ fn anything_at_all(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The paths that a sweep walks.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Watch {
     /// Files and directories, relative to this file.
-    #[schemars(inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(inner(regex(pattern = SOMETHING)))]
     pub paths: Option<Vec<String>>,
     /// Tiers by glob, which override the rules.
     #[schemars(schema_with = "overrides", default)]
-    pub tier_overrides: Option<BTreeMap<String, u8>>,
+    pub tier_overrides: Option<IgnoredAny>,
 }
 
 fn overrides(_: &mut SchemaGenerator) -> Schema {

@@ -3,9 +3,8 @@
 use quorate_diagnostics::{Body, codes};
 use sha2::{Digest, Sha256};
 
-use super::Watch;
 use super::files::{CouncilFiles, Glob};
-use crate::tree::{Field, Fields, Kind};
+use crate::tree::Field;
 
 /// The type of artifacts that match no rule.
 pub const UNCLASSIFIED: &str = "unclassified";
@@ -148,84 +147,47 @@ pub fn is_sampled(relative_path: &str, content_sha256_hex: &str) -> bool {
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) % SAMPLE_RATE == 0
 }
 
-/// Reads `tier_classifier`: what decides on tiers, and the tier of artifacts that match no rule.
-pub(super) fn classifier(field: Option<Field<'_>>) -> (Classifier, Tier) {
-    let default = (Classifier::Rules, Tier::Two);
-    let Some(mut fields) = field.and_then(|field| field.fields()) else { return default };
-    let classifier = fields.read("type", |field| {
-        let word = field.text()?;
-        let message = || format!("unknown tier classifier `{word}`");
-        Classifier::parse(word).or_else(|| field.reject(message(), "it is `rules`, `model` or `hybrid`"))
-    });
-    let classifier = classifier.unwrap_or(Classifier::Rules);
-    let written = fields.optional("default_tier");
-    if let Some(field) = written.as_ref().filter(|_| classifier != Classifier::Rules) {
+/// Reads the tiers of a council that its schema has validated, as far as it is valid.
+pub(super) fn read(root: &Field<'_>, files: &mut CouncilFiles<'_>) -> TierRules {
+    let text = |path: &str| root.at(path).iter().find_map(Field::text);
+    let classifier = text("tier_classifier.type").and_then(Classifier::parse).unwrap_or_default();
+    let default = root.at("tier_classifier.default_tier").pop();
+    if let Some(field) = default.as_ref().filter(|_| classifier != Classifier::Rules) {
         let message = format!("`default_tier` has no effect with `type: {}`", classifier.as_str());
         let help = "remove it: where no rule decides, a model does, and without its answer tier 1 counts";
         field.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).help(help));
     }
-    let tier = written.and_then(|field| tier(&field)).unwrap_or(Tier::Two);
-    fields.finish();
-    (classifier, tier)
+    let rules = match root.get("tier_rules") {
+        Some(field) if field.text().is_some() => files.tier_rules(&field, rules),
+        Some(field) => rules(&field),
+        None => Vec::new(),
+    };
+    let overrides = root.at("watch.tier_overrides").iter().flat_map(Field::entries).collect::<Vec<_>>();
+    let overrides = overrides.iter().filter_map(|(glob, field)| Some((Glob::new(glob), tier(field)?)));
+    let default = default.as_ref().and_then(tier).unwrap_or(Tier::Two);
+    TierRules::new(rules, overrides.collect(), default, classifier)
 }
 
 fn tier(field: &Field<'_>) -> Option<Tier> {
-    field.integer(1, 3).and_then(|number| u64::try_from(number).ok()).and_then(Tier::from_number)
+    Tier::from_number(u64::try_from(field.node().integer()?).ok()?)
 }
 
-/// Reads `tier_rules`: the rules, or the path of a file that has them at its top level or below `tier_rules`.
-pub(super) fn rules(field: Option<Field<'_>>, files: &mut CouncilFiles<'_>) -> Vec<Rule> {
-    let Some(field) = field else { return Vec::new() };
-    if !matches!(field.kind(), Kind::Str(_)) {
-        return field.fields().map(rules_by_tier).unwrap_or_default();
-    }
-    let read_file = |mut fields: Fields<'_>| match fields.optional("tier_rules") {
-        None => rules_by_tier(fields),
-        Some(field) => {
-            fields.finish();
-            field.fields().map(rules_by_tier).unwrap_or_default()
-        }
-    };
-    files.tier_rules(&field, read_file).unwrap_or_default()
-}
-
-fn rules_by_tier(mut fields: Fields<'_>) -> Vec<Rule> {
-    let keys = ["tier_1", "tier_2", "tier_3"];
+/// Reads tier rules: for each tier a mapping from artifact types to globs, or a list of globs, whose texts give the types.
+fn rules(tiers: &Field<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
-    for (key, tier) in keys.into_iter().zip(Tier::ALL) {
-        if let Some(field) = fields.optional(key) {
-            rules.extend(rules_of(&field, tier));
+    for (key, tier) in ["tier_1", "tier_2", "tier_3"].iter().zip(Tier::ALL) {
+        let Some(field) = tiers.get(key) else { continue };
+        let rule = |artifact_type, glob| Rule { tier, artifact_type, glob: Glob::new(glob) };
+        rules.extend(globs(&field).into_iter().map(|glob| rule(derived_type(glob), glob)));
+        for (artifact_type, list) in field.entries() {
+            rules.extend(globs(&list).into_iter().map(|glob| rule(artifact_type.to_owned(), glob)));
         }
     }
-    fields.finish();
     rules
 }
 
-/// Reads one tier's rules: a mapping from artifact types to globs, or a list of globs, whose texts give the types.
-fn rules_of(field: &Field<'_>, tier: Tier) -> Vec<Rule> {
-    match field.kind() {
-        Kind::Seq(_) => {
-            let rule = |glob: Glob| Rule { tier, artifact_type: derived_type(glob.as_str()), glob };
-            globs(field).into_iter().map(rule).collect()
-        }
-        Kind::Map(_) => {
-            let rules = |(artifact_type, field): (&str, Field<'_>)| {
-                let rule = |glob| Rule { tier, artifact_type: artifact_type.to_owned(), glob };
-                globs(&field).into_iter().map(rule).collect::<Vec<_>>()
-            };
-            field.entries().unwrap_or_default().into_iter().flat_map(rules).collect()
-        }
-        other => {
-            let message = format!("`{}` is {}", field.path(), other.name());
-            let help = "write a list of globs, or a mapping from artifact types to such lists";
-            field.reject(message, help).unwrap_or_default()
-        }
-    }
-}
-
-fn globs(field: &Field<'_>) -> Vec<Glob> {
-    let items = field.list().unwrap_or_default();
-    items.iter().filter_map(|item| item.non_blank_text()).map(Glob::new).collect()
+fn globs<'d>(list: &Field<'d>) -> Vec<&'d str> {
+    list.items().iter().filter_map(Field::text).collect()
 }
 
 /// The artifact type of a glob in a plain list, as in the public tool: the stem without leading stars and underscores, or
@@ -240,20 +202,6 @@ fn derived_type(glob: &str) -> String {
         "" => "unknown".to_owned(),
         derived => derived.to_owned(),
     }
-}
-
-/// Reads `watch`: the paths of a sweep, and the tiers that override the rules.
-pub(super) fn watch(field: Option<Field<'_>>) -> (Watch, Vec<(Glob, Tier)>) {
-    let Some(mut fields) = field.and_then(|field| field.fields()) else {
-        return (Watch::default(), Vec::new());
-    };
-    let paths = fields.read("paths", Field::list).unwrap_or_default();
-    let paths = paths.iter().filter_map(|item| item.non_blank_text()).map(str::to_owned).collect();
-    let overrides = fields.read("tier_overrides", Field::entries).unwrap_or_default();
-    let read = |(glob, field): (&str, Field<'_>)| Some((Glob::new(glob), tier(&field)?));
-    let overrides = overrides.into_iter().filter_map(read).collect();
-    fields.finish();
-    (Watch { paths }, overrides)
 }
 
 #[cfg(test)]

@@ -5,24 +5,15 @@ use std::ops::Range;
 use quorate_diagnostics::Body;
 use serde_json::Value;
 
-use crate::doctype::Doctype;
 use crate::json_schema::ecma::Pattern;
 use crate::json_schema::{Bound, ErrorKind, Expected, PathStep, SchemaError, Type};
-use crate::tree::reader::{MAX_DIAGNOSTICS, SourceFile, meant_or, nearest};
-use crate::tree::{Entry, Kind, Node};
+use crate::misspelling::{meant_or, nearest};
+use crate::tree::{Entry, Kind, Node, join_path};
 
-/// Refuses each error at its place, at most [`MAX_DIAGNOSTICS`].
-pub(super) fn report(document: &SourceFile, doctype: Doctype, root: &Node, errors: &[SchemaError]) {
-    document.omit(errors.len().saturating_sub(MAX_DIAGNOSTICS));
-    for error in errors.iter().take(MAX_DIAGNOSTICS) {
-        let (mut body, span, path) = describe(document.text(), root, error, "");
-        if let ErrorKind::Duplicate { first, .. } = &error.kind
-            && let Some(item) = locate(root, &error.path).node.items().get(*first)
-        {
-            body = body.related(document.place(item.span.clone(), path.clone()), "first here");
-        }
-        document.refuse(doctype.invalid_code(), body.at(document.place(span, path)));
-    }
+/// The first of two same items.
+pub(crate) fn first_duplicate(root: &Node, error: &SchemaError) -> Option<Range<usize>> {
+    let ErrorKind::Duplicate { first, .. } = &error.kind else { return None };
+    locate(root, &error.path).node.items().get(*first).map(|item| item.span.clone())
 }
 
 /// The message of an error, the span to underline in `text`, and the path of the value below `above`.
@@ -33,18 +24,20 @@ pub(crate) fn describe(
     above: &str,
 ) -> (Body, Range<usize>, String) {
     let found = locate(root, &error.path);
-    let mut path = above.to_owned();
-    error.path.iter().for_each(|step| push_step(&mut path, step));
+    let mut path = error.path.iter().fold(above.to_owned(), |path, step| match step {
+        PathStep::Key(key) => join_path(&path, key),
+        PathStep::Item(index) => format!("{path}[{index}]"),
+    });
     let body = error_body(text, &found, &path, error);
+    let key_span = |key: &str| found.node.entry(key).map(|entry| entry.key_span.clone());
     let span = match &error.kind {
-        ErrorKind::UnknownKey { key, .. } => key_span(found.node, key).unwrap_or_else(|| found.span()),
-        ErrorKind::Duplicate { second, .. } => {
-            found.node.items().get(*second).map_or_else(|| found.span(), |item| item.span.clone())
-        }
-        _ => found.span(),
+        ErrorKind::UnknownKey { key, .. } => key_span(key),
+        ErrorKind::Duplicate { second, .. } => found.node.items().get(*second).map(|item| item.span.clone()),
+        _ => None,
     };
+    let span = span.unwrap_or_else(|| found.node.label_span(found.entry.map(|entry| &entry.key_span)));
     if let ErrorKind::UnknownKey { key, .. } | ErrorKind::MissingKey(key) = &error.kind {
-        push_step(&mut path, &PathStep::Key(key.clone()));
+        path = join_path(&path, key);
     }
     (body, span, path)
 }
@@ -55,22 +48,9 @@ struct LocatedValue<'t> {
     entry: Option<&'t Entry>,
 }
 
-impl LocatedValue<'_> {
-    /// The span to underline: of a scalar itself, of a collection its key or its first key.
-    fn span(&self) -> Range<usize> {
-        match (&self.node.kind, self.entry) {
-            (Kind::Map(_) | Kind::Seq(_), Some(entry)) => entry.key_span.clone(),
-            (Kind::Map(entries), None) => {
-                entries.first().map_or(self.node.span.clone(), |first| first.key_span.clone())
-            }
-            _ => self.node.span.clone(),
-        }
-    }
-}
-
 fn locate<'t>(root: &'t Node, steps: &[PathStep]) -> LocatedValue<'t> {
-    let mut found = LocatedValue { node: root, entry: None };
-    for step in steps {
+    let found = LocatedValue { node: root, entry: None };
+    steps.iter().fold(found, |found, step| {
         let next = match step {
             PathStep::Key(key) => {
                 found.node.entry(key).map(|entry| LocatedValue { node: &entry.value, entry: Some(entry) })
@@ -79,31 +59,8 @@ fn locate<'t>(root: &'t Node, steps: &[PathStep]) -> LocatedValue<'t> {
                 found.node.items().get(*index).map(|node| LocatedValue { node, entry: None })
             }
         };
-        let Some(next) = next else { break };
-        found = next;
-    }
-    found
-}
-
-fn key_span(node: &Node, key: &str) -> Option<Range<usize>> {
-    node.entry(key).map(|entry| entry.key_span.clone())
-}
-
-/// Appends a step to a path in the syntax of diagnostics: `members[0].weight`, `selector["a b"]`.
-fn push_step(path: &mut String, step: &PathStep) {
-    match step {
-        PathStep::Key(key)
-            if key.is_empty() || !key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-')) =>
-        {
-            path.push_str(&format!("[{key:?}]"));
-        }
-        PathStep::Key(key) if path.is_empty() => path.push_str(key),
-        PathStep::Key(key) => {
-            path.push('.');
-            path.push_str(key);
-        }
-        PathStep::Item(index) => path.push_str(&format!("[{index}]")),
-    }
+        next.unwrap_or(found)
+    })
 }
 
 fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, error: &SchemaError) -> Body {
@@ -267,9 +224,9 @@ fn out_of_bounds(found: &LocatedValue<'_>, it: &str, bound: Bound) -> Body {
 /// Longer texts are cut.
 const MAX_CHARS: usize = 60;
 
-/// A text in backquotes on one line, cut to [`MAX_CHARS`], with invisible characters escaped; `empty` for an empty text.
+/// A text in backquotes on one line, cut to [`MAX_CHARS`], with invisible characters escaped; `empty` for a blank text.
 fn quoted(text: &str) -> String {
-    if text.is_empty() {
+    if text.trim().is_empty() {
         return "empty".to_owned();
     }
     let mut out = String::from("`");

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use quorate_diagnostics::codes::{self, RefusalCode};
 use quorate_diagnostics::{Body, Place, Report};
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::reader::{Fields, SourceFile};
-use super::{Kind, MAX_BYTES, Node, Problem, toml, yaml};
+use super::reader::{Field, SourceFile};
+use super::{MAX_BYTES, Node, Problem, toml, yaml};
 use crate::Loaded;
+use crate::json_schema::CompiledSchema;
 use crate::workspace::{Source, SourceError};
 
 /// The syntax of a file.
@@ -32,18 +34,13 @@ pub struct ParsedFile {
 }
 
 impl ParsedFile {
-    /// The root's fields. An empty file is an empty mapping.
-    pub fn fields(&self) -> Option<Fields<'_>> {
-        let root = self.root.as_ref()?;
-        match &root.kind {
-            Kind::Map(entries) => Some(self.source_file.root(entries)),
-            Kind::Null => Some(self.source_file.root(&[])),
-            other => {
-                let message = format!("the file holds {}, not a mapping of keys", other.name());
-                self.source_file.invalid(root.span.clone(), String::new(), message);
-                None
-            }
-        }
+    /// Validates and reads the file, as [`SourceFile::read`].
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        schema: &CompiledSchema,
+        check: impl FnOnce(&Field<'_>),
+    ) -> Option<T> {
+        self.source_file.read(self.root.as_ref()?, schema, check)
     }
 }
 

@@ -109,7 +109,7 @@ impl Consultant {
     pub(crate) fn judge_of(writer: &LibraryWriter) -> Result<Option<Self>, Error> {
         let workspace = &writer.library.workspace;
         let (config, playbooks) = (&workspace.config, &workspace.config.playbooks);
-        let ((name, place), is_default) = match (&playbooks.judge, &config.default_executor) {
+        let ((name, place), is_default) = match (&playbooks.judge, &config.defaults.executor) {
             (Some(judge), _) => (judge, false),
             (None, Some(default)) if playbooks.judge_off.is_none() => (default, true),
             _ => return Ok(None),

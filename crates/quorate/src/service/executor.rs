@@ -576,7 +576,7 @@ fn of_members(
     council: &Council,
     file: &Path,
 ) -> Vec<Result<SelectedExecutor, Error>> {
-    let default = config.default_executor.as_ref().filter(|_| council.runtime.is_none());
+    let default = config.defaults.executor.as_ref().filter(|_| council.runtime.is_none());
     let build = |own: &MemberSettings| {
         let named = own.executor.as_ref().or(default.filter(|_| own.model.is_some()))?;
         let named = NamedExecutor::by_file(named, file);

@@ -315,7 +315,7 @@ pub(crate) fn select_executors<'w>(
     let mut built: Vec<(Choice<'w>, SelectedExecutor)> = Vec::new();
     let mut selected = Vec::new();
     for (member, own) in workspace.council.member_ids().zip(workspace.council.settings()) {
-        let table = workspace.config.council_members.get(member);
+        let table = workspace.config.council.members.get(member);
         let choice = Choice::of(workspace, options, (member, own));
         let mut executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
             Some((_, executor)) => executor.clone(),
@@ -371,7 +371,7 @@ pub(crate) async fn tier_model(
 ) -> Result<TierModel, Error> {
     let workspace = &session.workspace;
     let (registry, config, caps) = (&workspace.registry, &workspace.config, caps(workspace, options));
-    let classifier = match config.tiers.as_ref().filter(|_| options.executor.is_none()) {
+    let classifier = match config.council.tiers.as_ref().filter(|_| options.executor.is_none()) {
         None => adjudicator_executor(workspace, options)?,
         Some((name, place)) => {
             let file = config.path();
@@ -400,7 +400,7 @@ pub(crate) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
 /// [`codes::HOST_INVALID`] at the table.
 pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
     let known: Vec<&str> = workspace.council.member_ids().collect();
-    let tables = &workspace.config.council_members;
+    let tables = &workspace.config.council.members;
     let Some((id, table)) = tables.iter().find(|(id, _)| !known.contains(&id.as_str())) else {
         return Ok(());
     };
@@ -441,12 +441,12 @@ impl<'w> Choice<'w> {
         let host_file = workspace.config_path.as_deref().unwrap_or(&config.dir);
         let council_file = workspace.council_path.as_deref().unwrap_or(&council.dir);
         let person = options.executor.as_deref().map(NamedExecutor::by_person);
-        let host = config.council_members.get(member).map(|table| (table, host_file));
+        let host = config.council.members.get(member).map(|table| (table, host_file));
         let files = || host.into_iter().chain([(own, council_file)]).filter(|_| person.is_none());
         let by_file =
             || files().find_map(|(of, file)| Some(NamedExecutor::by_file(of.executor.as_ref()?, file)));
         let runtime = || own.runtime.as_ref().or(council.runtime.as_ref()).map(Source::Runtime);
-        let default = || config.default_executor.as_ref();
+        let default = || config.defaults.executor.as_ref();
         let default = || default().map(|named| Source::Named(NamedExecutor::by_file(named, host_file)));
         let named = person.or_else(by_file).map(Source::Named);
         let source = named.or_else(runtime).or_else(default).unwrap_or(Source::Unnamed);

@@ -1,6 +1,7 @@
 //! Messages for common mistakes.
 
 use super::*;
+use crate::doctype::Doctype;
 use crate::doctype::compiled_schema;
 use crate::tree::yaml;
 

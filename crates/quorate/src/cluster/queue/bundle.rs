@@ -106,7 +106,7 @@ impl Bundle {
                 "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers",
             ));
         }
-        let mut settings = workspace.config.council_members.values().chain(workspace.council.settings());
+        let mut settings = workspace.config.council.members.values().chain(workspace.council.settings());
         if options.model.is_some() || (by_files && settings.any(|member| member.model.is_some())) {
             return Err(super::invalid(
                 "cannot name a model for a queued run: a worker asks the models of its own quorate.toml",
@@ -305,7 +305,7 @@ impl Member {
 /// machine chooses, so it is refused.
 fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
     let (registry, config) = (&workspace.registry, &workspace.config);
-    let is_default = config.default_executor.as_ref().is_some_and(|(default, _)| default == name);
+    let is_default = config.defaults.executor.as_ref().is_some_and(|(default, _)| default == name);
     if config.executors.contains_key(name) || is_default {
         return executor::by_name(registry, config, name, None, SelectedBy::File(&config.path()));
     }

@@ -318,7 +318,7 @@ fn executor_choice<'a>(
     by_person
         .or_else(|| tables.iter().find_map(of_table))
         .or_else(|| runtime.map(of_operator))
-        .or_else(|| configuration.default_executor.as_ref().map(|named| by_file(named, host)))
+        .or_else(|| configuration.defaults.executor.as_ref().map(|named| by_file(named, host)))
 }
 
 /// The settings in an assembly's `metadata.quorate`.

@@ -328,7 +328,7 @@ impl PortBuilder<'_> {
                 stated.or_else(|| table.and(registry.command_kind)).or_else(|| registry.preset_kind(name))
             };
             let default =
-                configuration.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
+                configuration.defaults.executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
             return match (&prompt.executor, default) {
                 (Some(name), _) => by_name(name, Some(&here), by_manifest),
                 (None, Some((name, place))) => by_name(name, Some(place), by_host),
@@ -468,7 +468,7 @@ struct MemberFactory<'a> {
 impl ExecutorResolver for MemberFactory<'_> {
     fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
         let (registry, configuration) = (self.registry, self.configuration);
-        let default = configuration.default_executor.as_ref().map(|(name, _)| name.as_str());
+        let default = configuration.defaults.executor.as_ref().map(|(name, _)| name.as_str());
         // A block that names a model needs an executor that can ask one, also without a configured executor.
         let bare = || registry.command_kind.and_then(|kind| registry.bare_preset(kind));
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind };
