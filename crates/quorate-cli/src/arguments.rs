@@ -12,8 +12,6 @@ use quorate::{
 };
 use quorate_diagnostics::{Body, codes};
 
-use super::render::Format;
-
 #[derive(Debug, Clone, Args)]
 pub(super) struct PathArguments {
     /// The council's file; by default the nearest council.yaml from the artifact's directory up, else the built-in council
@@ -183,9 +181,16 @@ fn fail_on_parser() -> impl TypedValueParser<Value = FailOn> {
 pub(super) struct OutputArguments {
     /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    pub(super) format: HumanOrJson,
+    format: HumanOrJson,
     #[command(flatten)]
-    pub(super) places: PathArguments,
+    places: PathArguments,
+}
+
+impl OutputArguments {
+    /// As [`PathArguments::apply`].
+    pub(super) fn apply(self, quorate: &Quorate) -> Quorate {
+        self.places.apply(quorate)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -194,15 +199,6 @@ pub(super) enum HumanOrJson {
     Human,
     /// One JSON object
     Json,
-}
-
-impl From<HumanOrJson> for Format {
-    fn from(format: HumanOrJson) -> Format {
-        match format {
-            HumanOrJson::Human => Format::Human,
-            HumanOrJson::Json => Format::Json,
-        }
-    }
 }
 
 /// Parses a `--since`, in milliseconds since the Unix epoch; `None` for all.

@@ -21,35 +21,28 @@ mod print_report {
     use quorate::Outcome;
     use quorate::runs::Recorded;
 
-    use crate::exit::{Exit, print_outcome};
-    use crate::render::{self, Extent, Format};
+    use crate::exit::{Ended, Exit, print_outcome};
+    use crate::render::{self, Extent};
     use crate::terminal::Terminal;
 
     /// The report in a format; `None` for an assembly's in a format for findings in files.
-    pub(super) fn text(
-        recorded: &Recorded,
-        format: Format,
-        extent: Extent,
-        terminal: &Terminal,
-    ) -> Option<String> {
+    pub(super) fn text(recorded: &Recorded, extent: Extent, terminal: &Terminal) -> Option<String> {
         match recorded {
-            Recorded::Review(review) => Some(render::report(review, format, extent, terminal.stdout)),
-            Recorded::Decision(decision) => {
-                render::convene::report(decision, format, extent, terminal.stdout)
-            }
+            Recorded::Review(review) => Some(render::report(review, extent, terminal)),
+            Recorded::Decision(decision) => render::convene::report(decision, extent, terminal),
         }
     }
 
     /// Prints the report of a run.
-    pub(super) fn recorded(recorded: &Outcome<Recorded>, format: Format, terminal: &Terminal) -> Exit {
+    pub(super) fn recorded(recorded: &Outcome<Recorded>, terminal: &Terminal) -> Ended {
         // Formats that cannot show an assembly were refused before the run.
-        if let Some(text) = text(recorded, format, Extent::Screen, terminal) {
-            print_outcome(recorded, format, &text, terminal);
+        if let Some(text) = text(recorded, Extent::Screen, terminal) {
+            print_outcome(recorded, &text, terminal)?;
         }
-        Exit::verdict(match &**recorded {
+        Ok(Exit::verdict(match &**recorded {
             Recorded::Review(review) => review.exit,
             Recorded::Decision(decision) => decision.exit,
-        })
+        }))
     }
 }
 mod queue;
@@ -71,13 +64,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use quorate::{Error, Quorate, Trust, process};
 use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::text::shell_quoted;
 use quorate_diagnostics::{Body, codes};
 
-use crate::exit::{self, Exit};
+use crate::exit::{self, Ended, Exit};
 use crate::logging::Logging;
 use crate::render::Format;
 use crate::terminal::Terminal;
@@ -201,8 +194,12 @@ enum Command {
 /// Runs the command of this process's arguments.
 pub(crate) fn run() -> ExitCode {
     Color::from_command_line(std::env::args_os()).apply();
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let parsed = Arguments::command().try_get_matches().and_then(|matches| {
+        let format = named_format(&matches);
+        Ok((Arguments::from_arg_matches(&matches)?, format))
+    });
+    let (arguments, format) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return exit::usage(&with_guess(with_details(error))),
     };
     arguments.color.apply();
@@ -220,11 +217,22 @@ pub(crate) fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error).into(),
     };
-    let exit = runtime.block_on(dispatch(arguments));
+    let exit = runtime.block_on(dispatch(arguments, format));
     // Pending work is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
     process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
+}
+
+/// The `--format` of a command line; that of people if the command has none, or one that errors and outcomes do not have.
+fn named_format(matches: &ArgMatches) -> Format {
+    match matches.subcommand() {
+        Some((_, matches)) => named_format(matches),
+        None => {
+            let word = matches.try_get_raw("format").ok().flatten().and_then(Iterator::last);
+            word.and_then(|word| Format::from_str(word.to_str()?, false).ok()).unwrap_or(Format::Human)
+        }
+    }
 }
 
 /// Adds details to `--version` with `--verbose`.
@@ -262,7 +270,7 @@ fn with_guess(mut error: clap::Error) -> clap::Error {
     error
 }
 
-async fn dispatch(arguments: Arguments) -> Exit {
+async fn dispatch(arguments: Arguments, format: Format) -> Exit {
     let Arguments { trust, quiet, verbose, command, .. } = arguments;
     let builder = match (trust, &command) {
         (true, _) => environment::from_process().trust(Trust::Workspace),
@@ -278,11 +286,11 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Err(error) => return exit::bug(&error),
     };
     // The files of a pull request must not weaken the redaction of what is printed.
-    let shown = match &command {
-        Command::Github(_) => quorate.with_built_in_redaction(),
-        _ => quorate.clone(),
+    let (shown, format) = match &command {
+        Command::Github(_) => (quorate.with_built_in_redaction(), github::format()),
+        _ => (quorate.clone(), format),
     };
-    let terminal = Terminal::from_process(shown.clone(), quiet, verbose);
+    let terminal = Terminal::from_process(shown.clone(), format, quiet, verbose);
     // A swarm prints its own steps before it needs a log.
     let verbosity = verbose - u8::from(verbose > 0 && matches!(command, Command::Run(_)));
     let colours = terminal.stderr.colour == Colour::On;
@@ -293,7 +301,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
             return exit::exit_with_error(&error, Format::Human, &terminal);
         }
     };
-    let exit = Box::pin(run_command(command, &quorate, &terminal)).await;
+    let ended = Box::pin(run_command(command, &quorate, &terminal)).await;
+    let exit = ended.unwrap_or_else(|error| exit::exit_with_error(&error, format, &terminal));
     if let Some(why) = logging.close() {
         terminal.status(&why);
     }
@@ -301,7 +310,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
     if terminal.failed() { Exit::UNUSABLE } else { exit }
 }
 
-async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -> Exit {
+async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -> Ended {
     match command {
         Command::Review(arguments) => review::run(arguments, quorate, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, quorate, terminal)).await,
@@ -315,11 +324,11 @@ async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(arguments, quorate, terminal).await,
         #[cfg(not(feature = "serve"))]
-        Command::Serve(_) => exit::exit_without_feature("serve", terminal),
+        Command::Serve(_) => Err(exit::feature_missing("serve")),
         #[cfg(feature = "mcp")]
         Command::Mcp(arguments) => Box::pin(mcp::run(arguments, quorate, terminal)).await,
         #[cfg(not(feature = "mcp"))]
-        Command::Mcp(_) => exit::exit_without_feature("mcp", terminal),
+        Command::Mcp(_) => Err(exit::feature_missing("mcp")),
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, quorate, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, quorate, terminal).await,
         Command::Watch(arguments) => runs::run_watch(arguments, quorate, terminal).await,

@@ -9,7 +9,6 @@ use quorate::{Error, Outcome};
 use quorate_diagnostics::Report;
 use serde::Serialize;
 
-use super::arguments::HumanOrJson;
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use super::{environment, terminal};
@@ -70,45 +69,30 @@ pub(super) fn exit_with_error(error: &Error, format: Format, terminal: &Terminal
             terminal.data(&render::gitlab(&[]));
         }
         Format::Json | Format::Sarif | Format::Github => {
-            terminal.data_as(format, &render::diagnostics(report, format, terminal.stdout))
+            terminal.data_as(format, &render::diagnostics(report, format, terminal.stdout));
         }
     }
     Exit(error.exit_code())
 }
 
-/// The end of a command: its exit, or its error.
-pub(super) fn end(result: Result<Exit, Error>, format: Format, terminal: &Terminal) -> Exit {
-    result.unwrap_or_else(|error| exit_with_error(&error, format, terminal))
-}
+/// The end of a command: its exit, or the error that it fails with.
+pub(super) type Ended = Result<Exit, Error>;
 
-/// Prints the warnings of an outcome, and its text in a format.
-pub(super) fn print_outcome<T>(
-    outcome: &Outcome<T>,
-    format: Format,
-    text: &str,
-    terminal: &Terminal,
-) -> Exit {
+/// Prints the warnings of an outcome, and its text.
+pub(super) fn print_outcome<T>(outcome: &Outcome<T>, text: &str, terminal: &Terminal) -> Ended {
     warn(&outcome.warnings, terminal);
-    terminal.data_as(format, text);
-    Exit::DONE
+    terminal.data_as(terminal.format, text);
+    Ok(Exit::DONE)
 }
 
 /// Prints the outcome of a command: as the document that `doc` makes of it, or as JSON.
 pub(super) fn show<T: Serialize>(
     outcome: Result<Outcome<T>, Error>,
     doc: impl FnOnce(&T) -> Doc,
-    format: HumanOrJson,
     terminal: &Terminal,
-) -> Exit {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
-    let text = match format {
-        HumanOrJson::Human => doc(&outcome.value).text(terminal.stdout),
-        HumanOrJson::Json => render::json_text(&outcome.value),
-    };
-    print_outcome(&outcome, format.into(), &text, terminal)
+) -> Ended {
+    let outcome = outcome?;
+    print_outcome(&outcome, &render::human_or_json(&outcome.value, doc, terminal), terminal)
 }
 
 /// Prints warnings to standard error.
@@ -116,12 +100,6 @@ pub(super) fn warn(report: &Report, terminal: &Terminal) {
     if !report.is_empty() {
         terminal.status(&render::diagnostics(report, Format::Human, terminal.stderr));
     }
-}
-
-/// Reports that this program was built without a feature that the command needs.
-#[cfg(not(all(feature = "mcp", feature = "serve", feature = "postgres")))]
-pub(super) fn exit_without_feature(feature: &str, terminal: &Terminal) -> Exit {
-    exit_with_error(&feature_missing(feature), Format::Human, terminal)
 }
 
 /// The error of a program that was built without a feature.

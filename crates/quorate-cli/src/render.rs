@@ -13,6 +13,9 @@ use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use serde::Serialize;
 
 use quorate::Review;
+use quorate::view::Doc;
+
+use crate::terminal::Terminal;
 
 pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
 
@@ -39,10 +42,10 @@ pub(crate) fn extent(full: bool) -> Extent {
     if full { Extent::Full } else { Extent::Screen }
 }
 
-/// A report in a format, ending with one line break.
-pub(crate) fn report(report: &Review, format: Format, extent: Extent, options: TextOptions) -> String {
-    match format {
-        Format::Human => report.doc(extent).text(options),
+/// A report in the format of the command line, ending with one line break.
+pub(crate) fn report(report: &Review, extent: Extent, terminal: &Terminal) -> String {
+    match terminal.format {
+        Format::Human => report.doc(extent).text(terminal.stdout),
         Format::Short => report.short(usize::MAX),
         Format::Json => json_text(report),
         Format::Markdown => report.doc(extent).markdown(),
@@ -52,8 +55,20 @@ pub(crate) fn report(report: &Review, format: Format, extent: Extent, options: T
     }
 }
 
+/// A value as the document that `doc` makes of it, or as one JSON object.
+pub(crate) fn human_or_json<T: Serialize + ?Sized>(
+    value: &T,
+    doc: impl FnOnce(&T) -> Doc,
+    terminal: &Terminal,
+) -> String {
+    match terminal.format {
+        Format::Json => json_text(value),
+        _ => doc(value).text(terminal.stdout),
+    }
+}
+
 /// A report as one JSON object.
-pub(crate) fn json_text(value: &impl Serialize) -> String {
+pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let value = serde_json::to_value(value).expect("a report has a JSON form");
     format!("{value:#}\n")
 }

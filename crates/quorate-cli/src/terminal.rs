@@ -36,6 +36,8 @@ const READER_POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) struct Terminal {
     pub(super) stdout: TextOptions,
     pub(super) stderr: TextOptions,
+    /// The format that the command line asks for; text to read where a command has a format of its own.
+    pub(super) format: Format,
     /// The progress that standard error gets.
     pub(super) progress: Shown,
     /// Whether to print each step.
@@ -50,7 +52,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn from_process(quorate: Quorate, quiet: bool, verbose: u8) -> Self {
+    pub(super) fn from_process(quorate: Quorate, format: Format, quiet: bool, verbose: u8) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -59,6 +61,7 @@ impl Terminal {
         Terminal {
             stdout: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
             stderr: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
+            format,
             progress: match std::io::stderr().is_terminal() && verbose == 0 {
                 _ if quiet => Shown::Nothing,
                 true => Shown::All,
@@ -197,9 +200,16 @@ fn is_file() -> bool {
 }
 
 /// At most `limit + 1` bytes of standard input.
-pub(super) fn read_stdin(limit: usize) -> std::io::Result<Vec<u8>> {
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn read_stdin(limit: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    let read = std::io::stdin().lock().take(limit as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        let body = Body::new(format!("cannot read standard input: {error}"));
+        Error::new(ErrorKind::Configuration, codes::USAGE, body)
+    })?;
     Ok(bytes)
 }
 

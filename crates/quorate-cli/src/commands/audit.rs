@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate::audit::{AuditRequest, ReviewFilter};
-use quorate::{Error, Quorate, Verdict};
+use quorate::{Quorate, Verdict};
 use quorate_diagnostics::render::TextOptions;
 
 use crate::arguments::{PathArguments, since, verdict_parser};
-use crate::exit::{Exit, end, warn};
-use crate::render::{Format, json_text};
+use crate::exit::{Ended, Exit, warn};
+use crate::render::json_text;
 use crate::terminal::Terminal;
 
 /// Summarize a council's log: verdicts, members' behaviour, drift, overrides
@@ -63,15 +63,7 @@ const VERDICTS: [(Verdict, &str); 4] = [
     (Verdict::Incomplete, "Too few answers to decide"),
 ];
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = match arguments.format {
-        AuditFormat::Json => Format::Json,
-        AuditFormat::Human | AuditFormat::Markdown => Format::Human,
-    };
-    end(print(arguments, quorate, terminal).await, format, terminal)
-}
-
-async fn print(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let Arguments { since: start, verdict, artifact_type, log, output, reindex, format, places } = arguments;
     let quorate = places.apply(quorate);
     let since_ms = since(&start, quorate.now_ms())?;

@@ -10,11 +10,11 @@ use quorate::{Draft, Outcome, Quorate, RunOptions, Trigger};
 
 use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
-use crate::exit::{Exit, end, print_outcome, warn};
+use crate::exit::{Ended, Exit, print_outcome, warn};
 use crate::progress::Progress;
 #[cfg(feature = "postgres")]
 use crate::progress::Shown;
-use crate::render::{self, Format};
+use crate::render;
 use crate::terminal::Terminal;
 
 /// Convene an assembly: guidance, a vote, a discussion among peers, or an assessment up a hierarchy
@@ -95,16 +95,6 @@ pub(super) enum OutputFormat {
     Markdown,
 }
 
-impl From<OutputFormat> for Format {
-    fn from(shape: OutputFormat) -> Format {
-        match shape {
-            OutputFormat::Human => Format::Human,
-            OutputFormat::Json => Format::Json,
-            OutputFormat::Markdown => Format::Markdown,
-        }
-    }
-}
-
 fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
     PossibleValuesParser::new(Trigger::ALL.map(Trigger::as_str)).map(|word| {
         let found = Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
@@ -112,8 +102,7 @@ fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
     })
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = Format::from(arguments.format);
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let request = ConveneRequest {
         path: arguments.path,
         root: arguments.root,
@@ -133,37 +122,34 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     let quorate = arguments.places.apply(quorate);
     if arguments.queue.enqueue {
         #[cfg(feature = "postgres")]
-        return enqueue(request, &arguments.queue, arguments.force, format, &quorate, terminal).await;
+        return enqueue(request, &arguments.queue, arguments.force, &quorate, terminal).await;
         #[cfg(not(feature = "postgres"))]
-        return crate::exit::exit_without_feature("postgres", terminal);
+        return Err(crate::exit::feature_missing("postgres"));
     }
     let convening = quorate.convening(request);
     if arguments.dry_run {
-        let planned = convening.plan().await.map(|plan| {
-            print_outcome(&plan, format, &render::convene::plan(&plan, format, terminal.stdout), terminal)
-        });
-        return end(planned, format, terminal);
+        let plan = convening.plan().await?;
+        return print_outcome(&plan, &render::convene::plan(&plan, terminal), terminal);
     }
     let progress = Progress::new(terminal.progress);
-    let convened = match arguments.if_due {
-        true => progress.follow(convening.start_if_due()).await,
+    let Outcome { value, warnings } = match arguments.if_due {
+        true => progress.follow(convening.start_if_due()).await?,
         false => {
-            let convened = progress.follow(convening.start()).await;
-            convened.map(|outcome| outcome.map(|decision| ConveneOutcome::Decided(Box::new(decision))))
+            let convened = progress.follow(convening.start()).await?;
+            convened.map(|decision| ConveneOutcome::Decided(Box::new(decision)))
         }
     };
-    let printed = convened.map(|Outcome { value, warnings }| match value {
+    match value {
         ConveneOutcome::Decided(decision) => {
             let recorded = Outcome { value: Recorded::Decision(decision), warnings };
-            print_report::recorded(&recorded, format, terminal)
+            print_report::recorded(&recorded, terminal)
         }
         ConveneOutcome::NotDue(why) => {
             warn(&warnings, terminal);
             terminal.hint(&format!("not due: {why}"));
-            Exit::SKIPPED
+            Ok(Exit::SKIPPED)
         }
-    });
-    end(printed, format, terminal)
+    }
 }
 
 /// `--enqueue`.
@@ -172,25 +158,18 @@ async fn enqueue(
     request: ConveneRequest,
     queue: &QueueArguments,
     force: bool,
-    format: Format,
     quorate: &Quorate,
     terminal: &Terminal,
-) -> Exit {
+) -> Ended {
     use quorate::sweep::JudgedPolicy;
 
     let judged = if force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
     let queueing = quorate.queue().convene(request, queue.options(), judged, queue.wait);
-    let queued = match Progress::new(Shown::Nothing).follow(queueing).await {
-        Ok(queued) => queued,
-        Err(error) => return crate::exit::exit_with_error(&error, format, terminal),
-    };
+    let queued = Progress::new(Shown::Nothing).follow(queueing).await?;
     if queued.is_interrupted {
         terminal.status("interrupted; what is queued stays queued");
     }
-    let text = match format {
-        Format::Json => render::json_text(&queued.value),
-        _ => queued.doc().text(terminal.stdout),
-    };
-    print_outcome(&queued, format, &text, terminal);
-    Exit::verdict(queued.exit_code())
+    let exit = Exit::verdict(queued.exit_code());
+    crate::exit::show(Ok(queued), |queued| queued.doc(), terminal)?;
+    Ok(exit)
 }

@@ -11,9 +11,9 @@ use quorate_diagnostics::{Body, codes};
 use serde_json::json;
 
 use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, end, warn};
+use crate::exit::{Ended, Exit, warn};
 use crate::interrupt::until_interrupted;
-use crate::render::{conversation, json_text};
+use crate::render::{Format, conversation, json_text};
 use crate::terminal::Terminal;
 
 /// Append a turn to a conversation
@@ -68,22 +68,18 @@ impl ConversationArguments {
     }
 }
 
-pub(super) async fn run_say(arguments: SayArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.conversation.format;
-    let appended = async {
-        let (rule, by) = (author_rule(arguments.yes), Some(arguments.by));
-        let request = SayRequest { text: text_argument(&arguments.text)?, by, rule, is_shared: true };
-        let conversation =
-            arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
-        let turn = conversation.say(&request).await?;
-        conversation.near_misses(&turn.content).iter().for_each(|miss| terminal.status(miss));
-        terminal.data(&match format {
-            HumanOrJson::Human => format!("{}\n", turn.id),
-            HumanOrJson::Json => json_text(&ShownTurn::of(&turn)),
-        });
-        Ok(Exit::DONE)
-    };
-    end(appended.await, format.into(), terminal)
+pub(super) async fn run_say(arguments: SayArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let (rule, by) = (author_rule(arguments.yes), Some(arguments.by));
+    let request = SayRequest { text: text_argument(&arguments.text)?, by, rule, is_shared: true };
+    let conversation =
+        arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
+    let turn = conversation.say(&request).await?;
+    conversation.near_misses(&turn.content).iter().for_each(|miss| terminal.status(miss));
+    terminal.data(&match terminal.format {
+        Format::Json => json_text(&ShownTurn::of(&turn)),
+        _ => format!("{}\n", turn.id),
+    });
+    Ok(Exit::DONE)
 }
 
 /// Whether the author of a turn may be a participant.
@@ -131,18 +127,13 @@ pub(super) struct LogArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_log(arguments: LogArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.conversation.format;
+pub(super) async fn run_log(arguments: LogArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let printed = until_interrupted(print_conversation(arguments, quorate, terminal)).await;
     // An interrupt is the usual end of --follow.
-    end(printed.unwrap_or(Ok(Exit::DONE)), format.into(), terminal)
+    printed.unwrap_or(Ok(Exit::DONE))
 }
 
-async fn print_conversation(
-    arguments: LogArguments,
-    quorate: &Quorate,
-    terminal: &Terminal,
-) -> Result<Exit, Error> {
+async fn print_conversation(arguments: LogArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let format = arguments.conversation.format;
     let conversation =
         arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
@@ -213,13 +204,9 @@ pub(super) struct StateArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_state(arguments: StateArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.conversation.format;
-    let printed = async {
-        let conversation =
-            arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
-        terminal.data(&json_text(&conversation.participant_state(&arguments.participant).await?));
-        Ok(Exit::DONE)
-    };
-    end(printed.await, format.into(), terminal)
+pub(super) async fn run_state(arguments: StateArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let StateArguments { manifest, participant, conversation, places } = arguments;
+    let conversation = conversation.open(manifest, places, quorate, terminal)?;
+    terminal.data(&json_text(&conversation.participant_state(&participant).await?));
+    Ok(Exit::DONE)
 }

@@ -10,7 +10,7 @@ use quorate_diagnostics::{Report, Warning, codes};
 
 use crate::arguments::{FailOnArguments, ReviewArguments};
 use crate::commands::report;
-use crate::exit::{Exit, exit_with_error, warn};
+use crate::exit::{Ended, Exit, exit_with_error, warn};
 use crate::progress::Progress;
 use crate::render::layout::one_line;
 use crate::render::{self, Extent, Format};
@@ -74,12 +74,12 @@ enum Action {
     },
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let (patterns, review, fail, target) = match arguments.action {
         Action::Review { patterns, base, reports, fail, review } => {
             #[cfg(not(feature = "serve"))]
             if reports.is_some() {
-                return exit_with_error(&crate::exit::feature_missing("serve"), format(), terminal);
+                return Err(crate::exit::feature_missing("serve"));
             }
             let reports = reports.zip(report::FORMAT);
             (patterns, review, fail, GithubTarget::Step { base, reports })
@@ -98,13 +98,9 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     };
     let request = GithubRequest { patterns, review, target };
     let progress = Progress::new(terminal.progress);
-    let reviewed = Box::pin(progress.follow(quorate.github(request))).await;
-    let reviewed = match reviewed {
-        Ok(reviewed) => reviewed,
-        Err(error) => return exit_with_error(&error, format(), terminal),
-    };
+    let reviewed = Box::pin(progress.follow(quorate.github(request))).await?;
     print_warnings(reviewed.warnings, terminal);
-    match reviewed.value {
+    Ok(match reviewed.value {
         GithubOutcome::Reviewed(texts) => print(&texts, is_step, terminal),
         GithubOutcome::NotReviewed(why) => {
             terminal.status(&why);
@@ -114,7 +110,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             terminal.status("interrupted");
             Exit::INTERRUPTED
         }
-    }
+    })
 }
 
 /// Prints warnings; those about patterns, which the workflow contains, as annotations.
@@ -122,9 +118,9 @@ fn print_warnings(mut warnings: Report, terminal: &Terminal) {
     let mut unmatched = Report::new();
     let is_unmatched = |warning: &mut Warning| warning.code == codes::PATTERN_UNMATCHED;
     unmatched.warnings.extend(warnings.warnings.extract_if(.., is_unmatched));
-    match format() {
-        Format::Github => {
-            terminal.data_as(format(), &render::diagnostics(&unmatched, format(), terminal.stdout));
+    match terminal.format {
+        format @ Format::Github => {
+            terminal.data_as(format, &render::diagnostics(&unmatched, format, terminal.stdout));
         }
         _ => warn(&unmatched, terminal),
     }
@@ -135,10 +131,10 @@ fn print_warnings(mut warnings: Report, terminal: &Terminal) {
 /// verdicts of a comment are one line each.
 fn print(texts: &ChangedTexts, is_step: bool, terminal: &Terminal) -> Exit {
     for error in texts.texts.iter().filter_map(|text| text.failure()) {
-        exit_with_error(error, format(), terminal);
+        exit_with_error(error, terminal.format, terminal);
     }
     let reviews = texts.reviews();
-    match format() {
+    match terminal.format {
         _ if !is_step => {
             let line = |text: &quorate::github::ChangedText| {
                 let review = text.result.as_ref().ok()?;
@@ -147,9 +143,8 @@ fn print(texts: &ChangedTexts, is_step: bool, terminal: &Terminal) -> Exit {
             terminal.data(&texts.texts.iter().filter_map(line).collect::<String>());
         }
         Format::Github => terminal.annotations(&render::github(&reviews)),
-        format => {
-            let shown =
-                reviews.iter().map(|review| render::report(review, format, Extent::Screen, terminal.stdout));
+        _ => {
+            let shown = reviews.iter().map(|review| render::report(review, Extent::Screen, terminal));
             terminal.data(&shown.collect::<Vec<_>>().join("\n"));
         }
     }
@@ -157,7 +152,7 @@ fn print(texts: &ChangedTexts, is_step: bool, terminal: &Terminal) -> Exit {
         terminal.hint("no text that the patterns choose is changed");
     }
     match &texts.unsaved {
-        Some(error) => exit_with_error(error, format(), terminal),
+        Some(error) => exit_with_error(error, terminal.format, terminal),
         None => Exit::verdict(texts.exit_code),
     }
 }
@@ -171,6 +166,6 @@ fn label(text: &str) -> Result<String, String> {
 }
 
 /// How results and errors are printed: as annotations, where a runner reads them.
-fn format() -> Format {
+pub(super) fn format() -> Format {
     if terminal::is_read_by_runner() { Format::Github } else { Format::Human }
 }

@@ -7,8 +7,7 @@ use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 use quorate::Quorate;
 
-use crate::exit::{Exit, end};
-use crate::render::Format;
+use crate::exit::{Ended, Exit};
 use crate::terminal::Terminal;
 
 /// The groups and their commands, in the order of the help. Each command is in one group.
@@ -98,11 +97,11 @@ pub(super) struct CompletionsArguments {
     shell: Shell,
 }
 
-pub(super) fn run_completions(arguments: &CompletionsArguments, terminal: &Terminal) -> Exit {
+pub(super) fn run_completions(arguments: &CompletionsArguments, terminal: &Terminal) -> Ended {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "quorate", &mut text);
     terminal.verbatim(&String::from_utf8_lossy(&text));
-    Exit::DONE
+    Ok(Exit::DONE)
 }
 
 /// Print the man page, or write one for each command into a directory
@@ -114,15 +113,16 @@ pub(super) struct ManArguments {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run_man(arguments: &ManArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) fn run_man(arguments: &ManArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let command = super::Arguments::command();
     let Some(dir) = &arguments.out else {
         terminal.verbatim(&page(command));
-        return Exit::DONE;
+        return Ok(Exit::DONE);
     };
     let mut pages = Vec::new();
     add_pages(&command, "quorate".to_owned(), &mut pages);
-    end(quorate.write_new(dir, &pages).map(|()| Exit::DONE), Format::Human, terminal)
+    quorate.write_new(dir, &pages)?;
+    Ok(Exit::DONE)
 }
 
 /// The page of a command, and those of its subcommands.

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use quorate::hook::{Passing, Tool, WrittenOutcome, WrittenRequest, WrittenScope};
 use quorate::{Error, ErrorKind, Quorate, Review, ReviewRequest};
-use quorate_diagnostics::{Body, codes};
 use serde_json::json;
 
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
-use crate::exit::{Exit, end, exit_with_error, warn};
+use crate::exit::{Ended, Exit, exit_with_error, warn};
 use crate::progress::Progress;
 use crate::render::Format;
 use crate::render::layout::one_line;
@@ -64,25 +63,19 @@ struct Settings {
     places: PathArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let ended = match arguments.host {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    match arguments.host {
         Host::PreCommit { files, settings } => {
-            return Box::pin(pre_commit(&files, &settings, quorate, terminal)).await;
+            Ok(Box::pin(pre_commit(&files, &settings, quorate, terminal)).await)
         }
         Host::Claude(settings) => answer(Tool::ClaudeCode, &settings, quorate, terminal).await,
         Host::Cursor(settings) => answer(Tool::Cursor, &settings, quorate, terminal).await,
-    };
-    end(ended, Format::Human, terminal)
+    }
 }
 
 /// Reviews the file that a tool's event names, and answers as the tool's hooks do.
-async fn answer(
-    tool: Tool,
-    settings: &Settings,
-    quorate: &Quorate,
-    terminal: &Terminal,
-) -> Result<Exit, Error> {
-    let event = read_stdin(Tool::MAX_EVENT_BYTES).map_err(unreadable)?;
+async fn answer(tool: Tool, settings: &Settings, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let event = read_stdin(Tool::MAX_EVENT_BYTES)?;
     let Some(path) = tool.written_file(&event)? else { return Ok(Exit::DONE) };
     let reviewed = Box::pin(review(&path, WrittenScope::Watched, settings, quorate, terminal)).await?;
     let Some(review) = reviewed else { return Ok(Exit::DONE) };
@@ -169,9 +162,4 @@ async fn review(
             None
         }
     })
-}
-
-fn unreadable(error: std::io::Error) -> Error {
-    let body = Body::new(format!("cannot read the event on standard input: {error}"));
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
 }

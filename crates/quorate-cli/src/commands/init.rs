@@ -8,8 +8,7 @@ use quorate::init::{ADVISED_OPERATOR, EXAMPLE_TURN, InitOutcome, InitTemplate, W
 use quorate::ports::Mode;
 use quorate::{Error, Quorate};
 
-use crate::exit::{Exit, end};
-use crate::render::Format;
+use crate::exit::{Ended, Exit};
 use crate::terminal::Terminal;
 
 /// Write example files to start from; existing files are not changed
@@ -82,9 +81,9 @@ fn mode(word: &str) -> Result<Mode, String> {
     Mode::parse(word).ok_or_else(|| format!("the modes are: {}", Mode::ALL.map(Mode::as_str).join(", ")))
 }
 
-pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let manifest = |template, named| manifest(template, named, quorate, terminal);
-    let written = match arguments.command {
+    match arguments.command {
         InitCommand::Council { dir } => council(&dir, quorate, terminal),
         InitCommand::Assembly { mode, named } => manifest(InitTemplate::Assembly(mode), named),
         InitCommand::Persona(named) => manifest(InitTemplate::Persona, named),
@@ -92,8 +91,8 @@ pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) 
         InitCommand::Runtime(named) => manifest(InitTemplate::Runtime, named),
         InitCommand::Wiring { tool, dir, remove: false } => wire(tool, &dir, quorate, terminal),
         InitCommand::Wiring { tool, dir, remove: true } => unwire(tool, &dir, quorate, terminal),
-    };
-    end(written.map(|()| Exit::DONE), Format::Human, terminal)
+    }?;
+    Ok(Exit::DONE)
 }
 
 /// Prints the written files, and hints at those that exist.

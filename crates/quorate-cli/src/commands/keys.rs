@@ -7,8 +7,7 @@ use quorate::keys::{
 };
 
 use crate::arguments::{OutputArguments, PathArguments, one_of, since};
-use crate::exit::{Exit, exit_with_error, print_outcome, show};
-use crate::render::Format;
+use crate::exit::{Ended, print_outcome, show};
 use crate::terminal::Terminal;
 
 /// Create, list and replace the keys that sign the ledger and the records of runs
@@ -98,26 +97,20 @@ struct Revoke {
     shape: OutputArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     match arguments.verb {
-        Verb::Init(OutputArguments { format, places }) => {
-            show(places.apply(quorate).init_keys().await, KeyInit::doc, format, terminal)
+        Verb::Init(shape) => show(shape.apply(quorate).init_keys().await, KeyInit::doc, terminal),
+        Verb::List(shape) => show(shape.apply(quorate).keys().await, KeyList::doc, terminal),
+        Verb::Rotate(Rotate { key, shape }) => {
+            show(shape.apply(quorate).rotate_key(key).await, KeyRotation::doc, terminal)
         }
-        Verb::List(OutputArguments { format, places }) => {
-            show(places.apply(quorate).keys().await, KeyList::doc, format, terminal)
+        Verb::Vouch(Vouch { key, shape }) => {
+            show(shape.apply(quorate).vouch_for_key(&key).await, KeyVouch::doc, terminal)
         }
-        Verb::Rotate(Rotate { key, shape: OutputArguments { format, places } }) => {
-            show(places.apply(quorate).rotate_key(key).await, KeyRotation::doc, format, terminal)
-        }
-        Verb::Vouch(Vouch { key, shape: OutputArguments { format, places } }) => {
-            show(places.apply(quorate).vouch_for_key(&key).await, KeyVouch::doc, format, terminal)
-        }
-        Verb::Revoke(Revoke { key, at, shape: OutputArguments { format, places } }) => {
-            let at_ms = at.as_deref().map(|at| since(at, quorate.now_ms())).transpose();
-            let revoked = at_ms.and_then(|at_ms| {
-                places.apply(quorate).revoke_key(&key, at_ms.map(|at_ms| at_ms.unwrap_or(0)))
-            });
-            show(revoked, KeyRevocation::doc, format, terminal)
+        Verb::Revoke(Revoke { key, at, shape }) => {
+            let at_ms = at.as_deref().map(|at| since(at, quorate.now_ms())).transpose()?;
+            let revoked = shape.apply(quorate).revoke_key(&key, at_ms.map(|at_ms| at_ms.unwrap_or(0)));
+            show(revoked, KeyRevocation::doc, terminal)
         }
         Verb::Export(Export { key, format, places }) => {
             let key = match key.as_str() {
@@ -125,10 +118,8 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
                 "ledger" => KeySelector::Ledger,
                 _ => KeySelector::Prefix(key),
             };
-            match places.apply(quorate).export_key(key, format).await {
-                Ok(exported) => print_outcome(&exported, Format::Human, &exported.value, terminal),
-                Err(error) => exit_with_error(&error, Format::Human, terminal),
-            }
+            let exported = places.apply(quorate).export_key(key, format).await?;
+            print_outcome(&exported, &exported.value, terminal)
         }
     }
 }

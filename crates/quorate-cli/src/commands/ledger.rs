@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::arguments::{HumanOrJson, OutputArguments, PathArguments, one_of};
 use crate::commands::report;
-use crate::exit::{Exit, end, exit_with_error, print_outcome, show, warn};
+use crate::exit::{Ended, Exit, exit_with_error, print_outcome, show, warn};
 use crate::render::{Format, json_text};
 use crate::terminal;
 use crate::terminal::Terminal;
@@ -261,92 +261,82 @@ enum Verb {
     },
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     match arguments.verb {
-        Verb::Checkpoint { accept_unsigned, shape: OutputArguments { format, places } } => {
-            let sealed = match places.apply(quorate).seal(accept_unsigned).await {
-                Ok(sealed) => sealed,
-                Err(error) => return exit_with_error(&error, format.into(), terminal),
-            };
+        Verb::Checkpoint { accept_unsigned, shape } => {
+            let sealed = shape.apply(quorate).seal(accept_unsigned).await?;
             if sealed.signed.is_some() {
                 terminal.status(&sealed.doc().text(terminal.stderr));
             }
-            let text = match format {
-                HumanOrJson::Human => sealed.note(),
-                HumanOrJson::Json => json_text(&sealed.value),
+            let text = match terminal.format {
+                Format::Json => json_text(&sealed.value),
+                _ => sealed.note(),
             };
-            print_outcome(&sealed, Format::Human, &text, terminal)
+            print_outcome(&sealed, &text, terminal)
         }
-        Verb::Stats { shape: OutputArguments { format, places } } => {
-            show(places.apply(quorate).ledger_stats().await, LedgerStats::doc, format, terminal)
+        Verb::Stats { shape } => show(shape.apply(quorate).ledger_stats().await, LedgerStats::doc, terminal),
+        Verb::Gc { dry_run, shape } => {
+            let erased = shape.apply(quorate).erase_expired(dry_run).await?;
+            show_then(erased.unfinished(), erased, Erasure::doc, terminal)
         }
-        Verb::Gc { dry_run, shape: OutputArguments { format, places } } => {
-            let erased = places.apply(quorate).erase_expired(dry_run).await;
-            let unfinished = erased.as_ref().ok().and_then(|erased| erased.unfinished());
-            show_then(unfinished.as_ref(), erased, Erasure::doc, format, terminal)
+        Verb::Hold { run: Some(run), reason, shape, .. } => {
+            let held = shape.apply(quorate).hold_run(&run, reason.as_deref()).await;
+            show(held, HoldChange::doc, terminal)
         }
-        Verb::Hold { run, reason, list: _, shape: OutputArguments { format, places } } => {
-            let quorate = places.apply(quorate);
-            match run {
-                Some(run) => {
-                    show(quorate.hold_run(&run, reason.as_deref()).await, HoldChange::doc, format, terminal)
-                }
-                None => show(quorate.held_runs().await, Holds::doc, format, terminal),
-            }
+        Verb::Hold { run: None, shape, .. } => {
+            show(shape.apply(quorate).held_runs().await, Holds::doc, terminal)
         }
-        Verb::Release { run, shape: OutputArguments { format, places } } => {
-            show(places.apply(quorate).release_run(&run).await, HoldChange::doc, format, terminal)
+        Verb::Release { run, shape } => {
+            show(shape.apply(quorate).release_run(&run).await, HoldChange::doc, terminal)
         }
-        Verb::AcceptRollback { reason, shape: OutputArguments { format, places } } => {
-            let accepted = places.apply(quorate).accept_rollback(&reason).await;
-            show(accepted, AcceptedRollback::doc, format, terminal)
+        Verb::AcceptRollback { reason, shape } => {
+            show(shape.apply(quorate).accept_rollback(&reason).await, AcceptedRollback::doc, terminal)
         }
-        Verb::AcceptKey { reason, keys, shape: OutputArguments { format, places } } => {
-            let accepted = places.apply(quorate).accept_keys(AcceptKeyRequest { reason, keys }).await;
-            show(accepted, AcceptedKeys::doc, format, terminal)
+        Verb::AcceptKey { reason, keys, shape } => {
+            let accepted = shape.apply(quorate).accept_keys(AcceptKeyRequest { reason, keys }).await;
+            show(accepted, AcceptedKeys::doc, terminal)
         }
-        Verb::Verify { since, witness, keys, strict, shape: OutputArguments { format, places } } => {
+        Verb::Verify { since, witness, keys, strict, shape } => {
             let request = VerifyRequest { since, witness, keys, strict };
-            let verified = places.apply(quorate).verify(request).await;
-            let divergence = verified.as_ref().ok().and_then(|verified| verified.divergence());
-            show_then(divergence.as_ref(), verified, Verification::doc, format, terminal)
+            let verified = shape.apply(quorate).verify(request).await?;
+            show_then(verified.divergence(), verified, Verification::doc, terminal)
         }
-        Verb::CheckProof { file, keys, signers, format } => {
+        Verb::CheckProof { file, keys, signers, .. } => {
             let request = CheckRequest { file, keys, signers };
-            let checked = quorate.check_proof(&request, report::FORMAT.as_ref()).map(Outcome::from);
-            let distrust = checked.as_ref().ok().and_then(|checked| checked.distrust());
-            show_then(distrust.as_ref(), checked, CheckedProof::doc, format, terminal)
+            let checked = quorate.check_proof(&request, report::FORMAT.as_ref())?;
+            show_then(checked.distrust(), checked.into(), CheckedProof::doc, terminal)
         }
-        Verb::CheckExport { file, keys, signers, format } => {
-            let checked = quorate.check_export(&CheckRequest { file, keys, signers }).map(Outcome::from);
-            let distrust = checked.as_ref().ok().and_then(|checked| checked.distrust());
-            show_then(distrust.as_ref(), checked, ExportCheck::doc, format, terminal)
+        Verb::CheckExport { file, keys, signers, .. } => {
+            let checked = quorate.check_export(&CheckRequest { file, keys, signers })?;
+            show_then(checked.distrust(), checked.into(), ExportCheck::doc, terminal)
         }
         Verb::Export { runs, since, format, out, places } => {
             let request = ExportRequest { runs, since, format };
-            let exported = run_export(&request, out.as_deref(), &places.apply(quorate), terminal).await;
-            end(exported, Format::Human, terminal)
+            run_export(&request, out.as_deref(), &places.apply(quorate), terminal).await
         }
-        Verb::Import { file, keys, signers, dry_run, shape: OutputArguments { format, places } } => {
+        Verb::Import { file, keys, signers, dry_run, shape } => {
             let request = ImportRequest { file, keys, signers, dry_run };
-            show(places.apply(quorate).import(request).await, Import::doc, format, terminal)
+            show(shape.apply(quorate).import(request).await, Import::doc, terminal)
         }
         Verb::Prove { what, places } => {
-            end(run_prove(&what, &places.apply(quorate), terminal).await, Format::Human, terminal)
+            let proof = places.apply(quorate).prove(&what).await?;
+            let text = proof.text().expect("a proof is JSON");
+            warn(&proof.warnings, terminal);
+            terminal.exact(&text)?;
+            Ok(Exit::DONE)
         }
     }
 }
 
-/// Shows an outcome. The command fails with `error`, if there is one.
+/// Shows an outcome. The command fails with `error`, if there is one; JSON contains it, so it is printed for people.
 fn show_then<T: Serialize>(
-    error: Option<&Error>,
-    outcome: Result<Outcome<T>, Error>,
+    error: Option<Error>,
+    outcome: Outcome<T>,
     doc: fn(&T) -> Doc,
-    format: HumanOrJson,
     terminal: &Terminal,
-) -> Exit {
-    let exit = show(outcome, doc, format, terminal);
-    error.map_or(exit, |error| exit_with_error(error, Format::Human, terminal))
+) -> Ended {
+    let exit = show(Ok(outcome), doc, terminal)?;
+    Ok(error.map_or(exit, |error| exit_with_error(&error, Format::Human, terminal)))
 }
 
 /// The formats of `--format`, with their help.
@@ -361,7 +351,7 @@ async fn run_export(
     out: Option<&Path>,
     quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<Exit, Error> {
+) -> Ended {
     let exported = match out {
         Some(path) => quorate.export_to(request, path).await?,
         None if terminal::is_read_by_runner() => {
@@ -377,13 +367,5 @@ async fn run_export(
         let file = out.display();
         terminal.hint(&format!("{file}: {records} records, {bodies} texts, {signatures} signatures"));
     }
-    Ok(Exit::DONE)
-}
-
-async fn run_prove(what: &str, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
-    let proof = quorate.prove(what).await?;
-    let text = proof.text().expect("a proof is JSON");
-    warn(&proof.warnings, terminal);
-    terminal.exact(&text)?;
     Ok(Exit::DONE)
 }

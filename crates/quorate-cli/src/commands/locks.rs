@@ -6,10 +6,11 @@ use clap::{ArgGroup, Args, Subcommand};
 use quorate::locks::{
     LockTest, LockTestRequest, MeaningTest, MeaningTestRequest, OperatorLocks, TextsToScore,
 };
-use quorate::{Draft, Outcome, Quorate};
+use quorate::{Draft, Outcome, Quorate, Report};
 
-use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, show, warn};
+use crate::arguments::{HumanOrJson, OutputArguments};
+use crate::exit::{Ended, Exit, show, warn};
+use crate::render::Format;
 use crate::terminal::Terminal;
 
 /// Test a text against the locked traits of an assembly, and list the locked traits of an operator
@@ -28,13 +29,13 @@ enum Verb {
     List(ListArguments),
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     match arguments.verb {
         Verb::Test(arguments) if arguments.meaning => run_meaning(arguments, quorate, terminal).await,
         Verb::Test(arguments) => run_test(arguments, quorate, terminal),
-        Verb::List(ListArguments { operator, root, format, places }) => {
-            let locks = places.apply(quorate).operator_locks(&operator, root.as_deref());
-            show(locks.map(Outcome::from), OperatorLocks::doc, format, terminal)
+        Verb::List(ListArguments { operator, root, shape }) => {
+            let locks = shape.apply(quorate).operator_locks(&operator, root.as_deref());
+            show(locks.map(Outcome::from), OperatorLocks::doc, terminal)
         }
     }
 }
@@ -52,11 +53,8 @@ struct ListArguments {
     /// The workspace, or the tenant's folder in it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
 /// Test a text against the locked traits of an assembly, and show each hit with its place and method
@@ -100,29 +98,32 @@ struct TestArguments {
     format: HumanOrJson,
 }
 
-fn run_test(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+fn run_test(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let text = draft(arguments.text, arguments.file);
     let request = LockTestRequest { assembly: arguments.path, root: arguments.root, text };
-    let tested = quorate.test_locks(request);
-    if let (Ok(tested), HumanOrJson::Human) = (&tested, arguments.format) {
-        warn(&tested.warnings, terminal);
-    }
-    show(tested.map(Outcome::from), LockTest::doc, arguments.format, terminal)
+    let tested = quorate.test_locks(request)?;
+    warn_people(&tested.warnings, terminal);
+    show(Ok(tested.into()), LockTest::doc, terminal)
 }
 
-async fn run_meaning(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let TestArguments { path, text, file, examples, root, format, .. } = arguments;
+async fn run_meaning(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let TestArguments { path, text, file, examples, root, .. } = arguments;
     let texts = match examples.is_empty() {
         true => TextsToScore::One(draft(text, file)),
         false => TextsToScore::Examples(examples),
     };
-    let tested = quorate.test_meaning(MeaningTestRequest { assembly: path, root, texts }).await;
-    if let (Ok(tested), HumanOrJson::Human) = (&tested, format) {
-        warn(&tested.warnings, terminal);
+    let tested = quorate.test_meaning(MeaningTestRequest { assembly: path, root, texts }).await?;
+    warn_people(&tested.warnings, terminal);
+    let has_failed = tested.failure.is_some();
+    let shown = show(Ok(tested.into()), MeaningTest::doc, terminal)?;
+    Ok(if has_failed { Exit::UNUSABLE } else { shown })
+}
+
+/// Prints warnings that the JSON of an outcome contains.
+fn warn_people(warnings: &Report, terminal: &Terminal) {
+    if terminal.format == Format::Human {
+        warn(warnings, terminal);
     }
-    let has_failed = tested.as_ref().is_ok_and(|tested| tested.failure.is_some());
-    let shown = show(tested.map(Outcome::from), MeaningTest::doc, format, terminal);
-    if has_failed { Exit::UNUSABLE } else { shown }
 }
 
 fn draft(text: Option<String>, file: Option<PathBuf>) -> Draft {

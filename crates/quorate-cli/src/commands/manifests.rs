@@ -7,10 +7,10 @@ use quorate::manifests::{self, CheckRequest, FormatRequest, Refs, ResolveRequest
 use quorate::schemas;
 use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::{Body, Report, codes, render as diagnostic};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::exit::{Exit, end, warn};
-use crate::render::{self, Format};
+use crate::exit::{Ended, Exit, warn};
+use crate::render::{self, Format, json_text};
 use crate::terminal::{Terminal, read_stdin};
 
 /// Check manifests, and report every problem
@@ -68,50 +68,28 @@ enum OutputFormat {
     Github,
 }
 
-impl OutputFormat {
-    fn format(self) -> Format {
-        match self {
-            OutputFormat::Human | OutputFormat::Concise => Format::Human,
-            OutputFormat::Json => Format::Json,
-            OutputFormat::Sarif => Format::Sarif,
-            OutputFormat::Github => Format::Github,
-        }
-    }
-}
-
-pub(super) fn run_check(arguments: CheckArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.format.format();
-    let result = match arguments.modularity.clone() {
+pub(super) fn run_check(arguments: CheckArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    match arguments.modularity.clone() {
         Some(directory) => scan_modularity(directory, &arguments, quorate, terminal),
         None => check_manifests(arguments, quorate, terminal),
-    };
-    end(result, format, terminal)
+    }
 }
 
 /// Standard input, if it is one of the paths, and the other paths.
-fn take_stdin(paths: Vec<PathBuf>, terminal: &Terminal) -> Result<(Option<Vec<u8>>, Vec<PathBuf>), Exit> {
+fn take_stdin(paths: Vec<PathBuf>) -> Result<(Option<Vec<u8>>, Vec<PathBuf>), Error> {
     let (stdin, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path == Path::new("-"));
-    match stdin.first().map(|_| read_stdin(manifests::MAX_BYTES)).transpose() {
-        Ok(text) => Ok((text, paths)),
-        Err(error) => {
-            terminal.status(&format!("cannot read standard input: {error}"));
-            Err(Exit::UNUSABLE)
-        }
-    }
+    Ok((stdin.first().map(|_| read_stdin(manifests::MAX_BYTES)).transpose()?, paths))
 }
 
-fn check_manifests(arguments: CheckArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+fn check_manifests(arguments: CheckArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let format = arguments.format;
-    let (text, paths) = match take_stdin(arguments.paths, terminal) {
-        Ok(given) => given,
-        Err(exit) => return Ok(exit),
-    };
+    let (text, paths) = take_stdin(arguments.paths)?;
     let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
     let mut outcome = quorate.check(CheckRequest { paths, text, root: arguments.root, refs })?;
-    let text = report_text(&mut outcome.report, format, quorate, terminal, |report| {
+    let is_concise = format == OutputFormat::Concise;
+    print_report(&mut outcome.report, is_concise, quorate, terminal, |report| {
         format!("{:#}\n", diagnostic::machine::check_json(report, outcome.files))
     });
-    terminal.data_as(format.format(), &text);
     if format == OutputFormat::Human {
         outcome.notes.iter().for_each(|note| terminal.hint(note));
     }
@@ -125,22 +103,23 @@ fn check_manifests(arguments: CheckArguments, quorate: &Quorate, terminal: &Term
     })
 }
 
-/// A report in a format. Code hosts read the names of files from the root of their repository.
-fn report_text(
+/// Prints a report. Code hosts read the names of files from the root of their repository.
+fn print_report(
     report: &mut Report,
-    format: OutputFormat,
+    is_concise: bool,
     quorate: &Quorate,
     terminal: &Terminal,
     json: impl FnOnce(&Report) -> String,
-) -> String {
-    if matches!(format, OutputFormat::Sarif | OutputFormat::Github) {
+) {
+    if matches!(terminal.format, Format::Sarif | Format::Github) {
         quorate.name_for_code_hosts(report);
     }
-    match format {
-        OutputFormat::Json => json(report),
-        OutputFormat::Concise => diagnostic::concise(report),
-        format => render::diagnostics(report, format.format(), terminal.stdout),
-    }
+    let text = match terminal.format {
+        Format::Json => json(report),
+        _ if is_concise => diagnostic::concise(report),
+        format => render::diagnostics(report, format, terminal.stdout),
+    };
+    terminal.data_as(terminal.format, &text);
 }
 
 fn scan_modularity(
@@ -148,15 +127,10 @@ fn scan_modularity(
     arguments: &CheckArguments,
     quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<Exit, Error> {
+) -> Ended {
     let mut scanned = quorate.scan_modularity(directory, &arguments.exempt)?;
     // The scan has no concise format.
-    let format = match arguments.format {
-        OutputFormat::Concise => OutputFormat::Human,
-        format => format,
-    };
-    let text = report_text(&mut scanned.report, format, quorate, terminal, diagnostic::json);
-    terminal.data_as(format.format(), &text);
+    print_report(&mut scanned.report, false, quorate, terminal, diagnostic::json);
     terminal.hint(&scanned.summary());
     Ok(if scanned.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE })
 }
@@ -180,27 +154,16 @@ pub(super) struct FmtArguments {
     check: bool,
 }
 
-pub(super) fn run_fmt(arguments: FmtArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    end(format_manifests(arguments, quorate, terminal), Format::Human, terminal)
-}
-
-fn format_manifests(arguments: FmtArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+pub(super) fn run_fmt(arguments: FmtArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let dry_run = arguments.check;
-    let paths = match take_stdin(arguments.paths, terminal) {
-        Ok((Some(text), _)) => {
-            let formatted = manifests::format_text(text.clone())?;
-            return Ok(match (dry_run, formatted.as_bytes() == text) {
-                (true, false) => Exit::CHECK_FAILED,
-                (true, true) => Exit::DONE,
-                (false, _) => {
-                    terminal.verbatim(&formatted);
-                    Exit::DONE
-                }
-            });
+    let (text, paths) = take_stdin(arguments.paths)?;
+    if let Some(text) = text {
+        let formatted = manifests::format_text(text.clone())?;
+        if !dry_run {
+            terminal.verbatim(&formatted);
         }
-        Ok((None, paths)) => paths,
-        Err(exit) => return Ok(exit),
-    };
+        return Ok(if dry_run && formatted.as_bytes() != text { Exit::CHECK_FAILED } else { Exit::DONE });
+    }
     let outcome = quorate.format(FormatRequest { paths, dry_run })?;
     for file in &outcome.changed {
         terminal.data(&format!("{file}\n"));
@@ -247,30 +210,21 @@ enum ResolveOutputFormat {
     Json,
 }
 
-pub(super) fn run_resolve(arguments: ResolveArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = match arguments.format {
-        ResolveOutputFormat::Json => Format::Json,
-        ResolveOutputFormat::Human | ResolveOutputFormat::Yaml => Format::Human,
-    };
-    end(resolve(arguments, quorate, terminal), format, terminal)
-}
-
-fn resolve(arguments: ResolveArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+pub(super) fn run_resolve(arguments: ResolveArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let ResolveArguments { path, explain, no_refs, root, format } = arguments;
     let refs = if no_refs { Refs::ShapeOnly } else { Refs::Followed };
     let view = quorate.resolve(ResolveRequest { path, root, refs })?;
     if format != ResolveOutputFormat::Json {
         warn(&view.report, terminal);
     }
-    let json = |value: Value| format!("{value:#}\n");
     match (explain, format) {
         (None, ResolveOutputFormat::Human) => terminal.data(&view.doc().text(terminal.stdout)),
         (None, ResolveOutputFormat::Yaml) => terminal.raw_data(&view.yaml()?),
-        (None, ResolveOutputFormat::Json) => terminal.data(&json(view.json())),
+        (None, ResolveOutputFormat::Json) => terminal.data(&json_text(&view.json())),
         (Some(field), format) => {
             let origins = view.explain(&field)?;
             terminal.data(&match format {
-                ResolveOutputFormat::Json => json(json!({ "fields": origins })),
+                ResolveOutputFormat::Json => json_text(&json!({ "fields": origins })),
                 _ => manifests::origins(&origins).text(terminal.stdout),
             });
         }
@@ -300,13 +254,9 @@ pub(super) struct SchemaArguments {
     form: Option<String>,
 }
 
-pub(super) fn run_schema(arguments: &SchemaArguments, terminal: &Terminal) -> Exit {
-    let text = schema_text(arguments.what.as_deref(), arguments.form.as_deref());
-    let printed = text.map(|text| {
-        terminal.verbatim(&text);
-        Exit::DONE
-    });
-    end(printed, Format::Human, terminal)
+pub(super) fn run_schema(arguments: &SchemaArguments, terminal: &Terminal) -> Ended {
+    terminal.verbatim(&schema_text(arguments.what.as_deref(), arguments.form.as_deref())?);
+    Ok(Exit::DONE)
 }
 
 fn schema_text(kind: Option<&str>, form: Option<&str>) -> Result<String, Error> {
@@ -355,7 +305,7 @@ fn outcome_meaning(code: &str) -> Option<&'static str> {
     outcomes().find(|(listed, _)| listed.eq_ignore_ascii_case(code.trim())).map(|(_, meaning)| meaning)
 }
 
-pub(super) fn run_explain(arguments: &ExplainArguments, terminal: &Terminal) -> Exit {
+pub(super) fn run_explain(arguments: &ExplainArguments, terminal: &Terminal) -> Ended {
     let Some(code) = &arguments.code else {
         let width = codes::all().iter().map(|page| page.code.len()).max().unwrap_or_default();
         let line = |page: &codes::Page| {
@@ -366,24 +316,21 @@ pub(super) fn run_explain(arguments: &ExplainArguments, terminal: &Terminal) -> 
             format!("{code:<width$}  outcome  {summary}\n")
         });
         terminal.verbatim(&codes::all().iter().map(line).chain(outcomes).collect::<String>());
-        return Exit::DONE;
+        return Ok(Exit::DONE);
     };
     match (codes::explain(code), outcome_meaning(code)) {
-        (Some(page), _) => {
-            terminal.verbatim(page.markdown);
-            Exit::DONE
-        }
+        (Some(page), _) => terminal.verbatim(page.markdown),
         (None, Some(meaning)) => {
             terminal.verbatim(&format!("`{code}` is an outcome, not a diagnostic.\n\n{meaning}\n"));
-            Exit::DONE
         }
         (None, None) => {
-            let body = Body::new(format!("unknown code `{code}`"));
-            let body = match codes::nearest(code) {
-                Some(near) => body.help(format!("did you mean `{near}`?")),
-                None => body.help("run `quorate explain` to list all codes"),
+            let help = match codes::nearest(code) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "run `quorate explain` to list all codes".to_owned(),
             };
-            end(Err(Error::new(ErrorKind::NotFound, codes::USAGE, body)), Format::Human, terminal)
+            let body = Body::new(format!("unknown code `{code}`")).help(help);
+            return Err(Error::new(ErrorKind::NotFound, codes::USAGE, body));
         }
     }
+    Ok(Exit::DONE)
 }

@@ -52,20 +52,14 @@ mod served {
     use serde_json::json;
 
     use super::Arguments;
-    use crate::exit::{Exit, end, warn};
+    use crate::exit::{Ended, Exit, warn};
     use crate::interrupt::{self, until_interrupted};
-    use crate::render::Format;
     use crate::terminal::Terminal;
     use quorate::{Error, ErrorKind, Quorate};
     use quorate_mcp::http::{self, Deadlines, McpListener, Origin};
     use quorate_mcp::{McpServerOptions, OfferedManifest, ServerState, stdio};
 
-    pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-        // Standard output belongs to the protocol.
-        end(Box::pin(serve(arguments, quorate, terminal)).await, Format::Human, terminal)
-    }
-
-    async fn serve(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
         let listening = match &arguments.http {
             Some(address) => Some(http::McpHttpOptions {
                 address: *address,

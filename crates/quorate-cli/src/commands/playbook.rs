@@ -11,13 +11,13 @@ use quorate::playbook::{
     Reflection, Repairs, Rollback, StatusChange,
 };
 use quorate::view::Doc;
-use quorate::{Error, Outcome, Quorate};
+use quorate::{Outcome, Quorate};
 use quorate_diagnostics::Report;
 use serde::Serialize;
 
 use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, end, print_outcome, show, warn};
-use crate::render;
+use crate::exit::{Ended, Exit, print_outcome, show, warn};
+use crate::render::{Format, json_text};
 use crate::terminal::{Terminal, status_text};
 
 /// The exit code of a refusal: no playbook was accepted or became active.
@@ -188,110 +188,86 @@ impl Verb {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let CommonArguments { format, root, places } = arguments.verb.common().clone();
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let CommonArguments { root, places, .. } = arguments.verb.common().clone();
     let quorate = places.apply(quorate);
     let here = quorate.playbooks();
-    let playbooks = match root.map_or_else(|| Ok(here.clone()), |root| here.in_folder(root)) {
-        Ok(playbooks) => playbooks,
-        Err(error) => return end(Err(error), format.into(), terminal),
-    };
+    let playbooks = root.map_or_else(|| Ok(here.clone()), |root| here.in_folder(root))?;
     let person = |question| Box::new(TerminalApprover { name: quorate.user().to_owned(), question });
     match arguments.verb {
-        Verb::List(_) => inspect(playbooks.list(), PlaybookList::doc, format, terminal),
+        Verb::List(_) => inspect(playbooks.list()?, PlaybookList::doc, terminal),
         Verb::Show(SlugArguments { slug, .. }) => {
-            inspect(playbooks.show(&slug), PlaybookDetails::doc, format, terminal)
+            inspect(playbooks.show(&slug)?, PlaybookDetails::doc, terminal)
         }
         Verb::History(SlugArguments { slug, .. }) => {
-            inspect(playbooks.history(&slug), PlaybookHistory::doc, format, terminal)
+            inspect(playbooks.history(&slug)?, PlaybookHistory::doc, terminal)
         }
-        Verb::Log { slug, .. } => {
-            inspect(playbooks.log(slug.as_deref()).await, PlaybookLog::doc, format, terminal)
-        }
+        Verb::Log { slug, .. } => inspect(playbooks.log(slug.as_deref()).await?, PlaybookLog::doc, terminal),
         Verb::Reflect { operator, from, executor, dry_run: is_dry_run, .. } => {
-            let reflected = playbooks.reflect(ReflectRequest { operator, from, executor, is_dry_run }).await;
-            let printed = reflected.map(|reflected| print_reflection(reflected, format, terminal));
-            end(printed, format.into(), terminal)
+            let request = ReflectRequest { operator, from, executor, is_dry_run };
+            print_reflection(playbooks.reflect(request).await?, terminal)
         }
         Verb::Propose { file, operator, except_trait: traits, reason, .. } => {
             let (reason, person) = (reason.unwrap_or_default(), person(Question::Except));
             let exception = ExceptionRequest { traits, reason, person };
             let exception = Some(exception).filter(|request| !request.traits.is_empty());
             let request = ProposeRequest { source: file.into(), operator, exception };
-            print_proposed(playbooks.propose(request).await, format, terminal)
+            print_proposed(playbooks.propose(request).await?, terminal)
         }
-        Verb::Emit { run, .. } => print_proposed(playbooks.propose_advice(&run).await, format, terminal),
+        Verb::Emit { run, .. } => print_proposed(playbooks.propose_advice(&run).await?, terminal),
         Verb::Promote { slug, gate, .. } => {
-            let promoted = playbooks.promote(&slug, gate, person(Question::Weave)).await;
-            let decision = |promotion: &Promotion| (promotion.promoted, vec![promotion.report.clone()]);
-            show_decision(promoted, decision, Promotion::doc, format, terminal)
+            let promoted = playbooks.promote(&slug, gate, person(Question::Weave)).await?;
+            let (is_promoted, report) = (promoted.promoted, promoted.report.clone());
+            show_decision(promoted, is_promoted, &[report], Promotion::doc, terminal)
         }
         Verb::Shadow(SlugArguments { slug, .. }) => {
-            show(playbooks.shadow(&slug).await, StatusChange::doc, format, terminal)
+            show(playbooks.shadow(&slug).await, StatusChange::doc, terminal)
         }
         Verb::Archive { slug, reason, .. } => {
-            show(playbooks.archive(&slug, &reason).await, StatusChange::doc, format, terminal)
+            show(playbooks.archive(&slug, &reason).await, StatusChange::doc, terminal)
         }
-        Verb::Rollback { slug, to, .. } => {
-            show(playbooks.rollback(&slug, to).await, Rollback::doc, format, terminal)
-        }
-        Verb::Sweep(_) => show(playbooks.sweep().await, ArchivedPlaybooks::doc, format, terminal),
-        Verb::Repair(_) => show(playbooks.repair().await, Repairs::doc, format, terminal),
+        Verb::Rollback { slug, to, .. } => show(playbooks.rollback(&slug, to).await, Rollback::doc, terminal),
+        Verb::Sweep(_) => show(playbooks.sweep().await, ArchivedPlaybooks::doc, terminal),
+        Verb::Repair(_) => show(playbooks.repair().await, Repairs::doc, terminal),
     }
 }
 
 /// Prints what was read. Its warnings are about files, and JSON has no place for them.
-fn inspect<T: Serialize>(
-    outcome: Result<Outcome<T>, Error>,
-    doc: impl FnOnce(&T) -> Doc,
-    format: HumanOrJson,
-    terminal: &Terminal,
-) -> Exit {
-    let quiet = |outcome: Outcome<T>| Outcome { value: outcome.value, warnings: Report::new() };
-    let outcome = if format == HumanOrJson::Json { outcome.map(quiet) } else { outcome };
-    show(outcome, doc, format, terminal)
+fn inspect<T: Serialize>(mut outcome: Outcome<T>, doc: impl FnOnce(&T) -> Doc, terminal: &Terminal) -> Ended {
+    if terminal.format == Format::Json {
+        outcome.warnings = Report::new();
+    }
+    show(Ok(outcome), doc, terminal)
 }
 
 /// Prints a result, and in words why something was refused; a refusal has its own exit code.
 fn show_decision<T: Serialize>(
-    outcome: Result<Outcome<T>, Error>,
-    decision: impl FnOnce(&T) -> (bool, Vec<Report>),
+    outcome: Outcome<T>,
+    is_accepted: bool,
+    reports: &[Report],
     doc: impl FnOnce(&T) -> Doc,
-    format: HumanOrJson,
     terminal: &Terminal,
-) -> Exit {
-    let mut refused = false;
-    if let Ok(outcome) = &outcome {
-        let (is_accepted, reports) = decision(outcome);
-        refused = !is_accepted;
-        let shown = reports.iter().filter(|_| format == HumanOrJson::Human);
-        shown.for_each(|report| warn(report, terminal));
+) -> Ended {
+    if terminal.format == Format::Human {
+        reports.iter().for_each(|report| warn(report, terminal));
     }
-    match show(outcome, doc, format, terminal) {
-        Exit::DONE if refused => REFUSED,
-        exit => exit,
-    }
+    let exit = show(Ok(outcome), doc, terminal)?;
+    Ok(if is_accepted { exit } else { REFUSED })
 }
 
-fn print_proposed(
-    proposed: Result<Outcome<Proposed>, Error>,
-    format: HumanOrJson,
-    terminal: &Terminal,
-) -> Exit {
-    let decision = |proposed: &Proposed| {
-        let reports = proposed.proposals.iter().map(|one| one.report.clone()).collect();
-        (proposed.is_accepted(), reports)
-    };
-    show_decision(proposed, decision, Proposed::doc, format, terminal)
+fn print_proposed(proposed: Outcome<Proposed>, terminal: &Terminal) -> Ended {
+    let reports: Vec<Report> = proposed.proposals.iter().map(|one| one.report.clone()).collect();
+    let is_accepted = proposed.is_accepted();
+    show_decision(proposed, is_accepted, &reports, Proposed::doc, terminal)
 }
 
-fn print_reflection(reflected: Outcome<Reflection>, format: HumanOrJson, terminal: &Terminal) -> Exit {
+fn print_reflection(reflected: Outcome<Reflection>, terminal: &Terminal) -> Ended {
     terminal.status(&reflected.doc().text(terminal.stderr));
     let Outcome { value, warnings } = reflected;
-    let deltas = render::json_text(&value.deltas());
+    let deltas = json_text(&value.deltas());
     match value.proposed {
-        Some(value) => print_proposed(Ok(Outcome { value, warnings }), format, terminal),
-        None => print_outcome(&Outcome { value: (), warnings }, format.into(), &deltas, terminal),
+        Some(value) => print_proposed(Outcome { value, warnings }, terminal),
+        None => print_outcome(&Outcome { value: (), warnings }, &deltas, terminal),
     }
 }
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use quorate::Quorate;
 
-use crate::arguments::{HumanOrJson, PathArguments, duration};
-use crate::exit::Exit;
+use crate::arguments::{OutputArguments, duration};
+use crate::exit::Ended;
+use crate::terminal::Terminal;
 
 /// Show and change the queue of runs that workers decide
 ///
@@ -26,7 +28,7 @@ enum Command {
     /// Count the tasks by tenant and state
     Status {
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// List tasks, the oldest first
     List {
@@ -46,7 +48,7 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// Have dead tasks tried again
     Retry {
@@ -60,7 +62,7 @@ enum Command {
         #[arg(long, value_name = "NAME", requires = "all_dead")]
         tenant: Option<String>,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// Take tasks out that no worker has
     Cancel {
@@ -68,7 +70,7 @@ enum Command {
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<String>,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// Stop workers from claiming tasks; what they have goes on
     Pause {
@@ -79,7 +81,7 @@ enum Command {
         #[arg(long)]
         off: bool,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// Pause, and wait until workers have ended what they have
     Drain {
@@ -90,7 +92,7 @@ enum Command {
         #[arg(long, value_name = "TIME", value_parser = duration)]
         timeout: Option<Duration>,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// Show a tenant's share and limits, or change them
     Tenant {
@@ -106,7 +108,7 @@ enum Command {
         #[arg(long, value_name = "N", value_parser = limit)]
         max_waiting: Option<Limit>,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
     /// Show how fast workers ask each pool of a model service, or bound it for all of them together
     Quota {
@@ -120,7 +122,7 @@ enum Command {
         #[arg(long, value_name = "N", requires = "rate", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
         burst: Option<u64>,
         #[command(flatten)]
-        common: Common,
+        shape: OutputArguments,
     },
 }
 
@@ -160,93 +162,68 @@ fn rate(text: &str) -> Result<Rate, String> {
     an_hour.filter(|rate| (1..=1_000_000_000).contains(rate)).map(|rate| Rate(Some(rate))).ok_or_else(wrong)
 }
 
-#[derive(Debug, Args)]
-struct Common {
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
-    #[command(flatten)]
-    places: PathArguments,
-}
-
 /// The states of tasks.
 const STATES: [&str; 5] = ["ready", "leased", "done", "dead", "cancelled"];
 
 /// The command of a build without the feature.
 #[cfg(not(feature = "postgres"))]
-pub(super) async fn run(_: Arguments, _: &quorate::Quorate, terminal: &crate::terminal::Terminal) -> Exit {
-    crate::exit::exit_without_feature("postgres", terminal)
+pub(super) async fn run(_: Arguments, _: &Quorate, _: &Terminal) -> Ended {
+    Err(crate::exit::feature_missing("postgres"))
 }
 
 #[cfg(feature = "postgres")]
-pub(super) async fn run(
-    arguments: Arguments,
-    quorate: &quorate::Quorate,
-    terminal: &crate::terminal::Terminal,
-) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     use quorate::cluster::queue::{
         Changed, Pause, Pools, QueueStatus, TaskFilter, TaskState, Tasks, TenantChange, tenant_doc,
     };
     use quorate::view::wording::amount;
 
-    use crate::exit::show;
+    use crate::exit::{Exit, show};
     use crate::interrupt::{Interrupted, until_interrupted};
 
-    let of = |common: Common| (common.places.apply(quorate).queue(), common.format);
+    let of = |shape: OutputArguments| shape.apply(quorate).queue();
     match arguments.command {
-        Command::Status { common } => {
-            let (queue, format) = of(common);
-            show(queue.status().await, QueueStatus::doc, format, terminal)
-        }
-        Command::List { dead, state, tenant, batch, limit, common } => {
-            let (queue, format) = of(common);
+        Command::Status { shape } => show(of(shape).status().await, QueueStatus::doc, terminal),
+        Command::List { dead, state, tenant, batch, limit, shape } => {
             let named = |one: &TaskState| Some(one.as_str()) == state.as_deref();
             let state = if dead { Some(TaskState::Dead) } else { TaskState::ALL.into_iter().find(named) };
-            let tasks = queue.tasks(&TaskFilter { state, tenant, batch }, limit).await;
-            show(tasks, Tasks::doc, format, terminal)
+            let tasks = of(shape).tasks(&TaskFilter { state, tenant, batch }, limit).await;
+            show(tasks, Tasks::doc, terminal)
         }
-        Command::Retry { runs, tenant, common, .. } => {
-            let (queue, format) = of(common);
-            show(queue.retry(&runs, tenant).await, Changed::doc, format, terminal)
+        Command::Retry { runs, tenant, shape, .. } => {
+            show(of(shape).retry(&runs, tenant).await, Changed::doc, terminal)
         }
-        Command::Cancel { runs, common } => {
-            let (queue, format) = of(common);
-            show(queue.cancel(&runs).await, Changed::doc, format, terminal)
+        Command::Cancel { runs, shape } => show(of(shape).cancel(&runs).await, Changed::doc, terminal),
+        Command::Pause { tenant, off, shape } => {
+            show(of(shape).pause(tenant, !off).await, Pause::doc, terminal)
         }
-        Command::Pause { tenant, off, common } => {
-            let (queue, format) = of(common);
-            show(queue.pause(tenant, !off).await, Pause::doc, format, terminal)
-        }
-        Command::Tenant { name, weight, max_running, max_waiting, common } => {
-            let (queue, format) = of(common);
+        Command::Tenant { name, weight, max_running, max_waiting, shape } => {
             let change = TenantChange {
                 weight,
                 max_running: max_running.map(|limit| limit.0),
                 max_waiting: max_waiting.map(|limit| limit.0),
             };
-            show(queue.tenant(&name, &change).await, tenant_doc, format, terminal)
+            show(of(shape).tenant(&name, &change).await, tenant_doc, terminal)
         }
-        Command::Quota { pool, rate, burst, common } => {
-            let (queue, format) = of(common);
+        Command::Quota { pool, rate, burst, shape } => {
             let limit = |rate: u64| (rate, burst.unwrap_or_else(|| rate.div_ceil(3_600)));
             let change = pool.as_deref().zip(rate).map(|(pool, rate)| (pool, rate.0.map(limit)));
-            show(queue.pools(change).await, Pools::doc, format, terminal)
+            show(of(shape).pools(change).await, Pools::doc, terminal)
         }
-        Command::Drain { tenant, timeout, common } => {
-            let (queue, format) = of(common);
+        Command::Drain { tenant, timeout, shape } => {
             let last = std::cell::Cell::new(0);
             let progress = |leased: u64| {
                 if last.replace(leased) != leased {
                     terminal.hint(&format!("workers still have {}", amount(leased, "task")));
                 }
             };
-            match until_interrupted(queue.drain(tenant, timeout, progress)).await {
+            match until_interrupted(of(shape).drain(tenant, timeout, progress)).await {
                 Err(Interrupted) => {
                     terminal
                         .status("interrupted; the queue stays paused: `quorate queue pause --off` ends that");
-                    Exit::INTERRUPTED
+                    Ok(Exit::INTERRUPTED)
                 }
-                Ok(drained) => show(drained, Pause::doc, format, terminal),
+                Ok(drained) => show(drained, Pause::doc, terminal),
             }
         }
     }

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate::reports::{LaterVerdict, ReportFormat, ReportRequest, ReportScope};
-use quorate::{Error, ErrorKind, Outcome, Quorate};
+use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::{Body, codes};
 
 use crate::arguments::PathArguments;
-use crate::exit::{Exit, end, exit_with_error, warn};
-use crate::render::Format;
+use crate::exit::{Ended, Exit, warn};
 use crate::render::layout::one_line;
 use crate::terminal::Terminal;
 
@@ -45,13 +44,12 @@ pub(super) struct ReportArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_report(arguments: ReportArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run_report(arguments: ReportArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let out = arguments.out.filter(|out| out.as_os_str() != "-");
     if FORMAT.is_some() && out.is_none() && std::io::stdout().is_terminal() {
         let body = Body::new("a report is a file for a browser, and standard output is a terminal")
             .help("name a file with `-o report.html`");
-        let error = Error::new(ErrorKind::InvalidRequest, codes::USAGE, body);
-        return exit_with_error(&error, Format::Human, terminal);
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
     let scope = if arguments.outcome_only { ReportScope::OutcomeOnly } else { ReportScope::Everything };
     let request = ReportRequest { run: arguments.run, scope, out };
@@ -59,27 +57,24 @@ pub(super) async fn run_report(arguments: ReportArguments, quorate: &Quorate, te
 }
 
 /// Prints the report of a run.
-pub(super) async fn show(run: String, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn show(run: String, quorate: &Quorate, terminal: &Terminal) -> Ended {
     write(ReportRequest { run, ..ReportRequest::default() }, quorate, terminal).await
 }
 
-async fn write(request: ReportRequest, quorate: &Quorate, terminal: &Terminal) -> Exit {
+async fn write(request: ReportRequest, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let Some(format) = FORMAT else {
         #[cfg(not(feature = "serve"))]
-        return crate::exit::exit_without_feature("serve", terminal);
+        return Err(crate::exit::feature_missing("serve"));
         #[cfg(feature = "serve")]
         unreachable!("this build draws reports");
     };
-    let drawn = async {
-        let page = quorate.report(&request, &format).await?;
-        warn(&page.warnings, terminal);
-        match &request.out {
-            Some(path) => terminal.hint(&format!("{}: {} bytes", path.display(), page.len())),
-            None => terminal.exact(&page)?,
-        }
-        Ok(Exit::DONE)
-    };
-    end(drawn.await, Format::Human, terminal)
+    let page = quorate.report(&request, &format).await?;
+    warn(&page.warnings, terminal);
+    match &request.out {
+        Some(path) => terminal.hint(&format!("{}: {} bytes", path.display(), page.len())),
+        None => terminal.exact(&page)?,
+    }
+    Ok(Exit::DONE)
 }
 
 /// Attest the decision of a run on a text, for a gate that deploys or publishes it
@@ -116,13 +111,9 @@ enum Predicate {
     Result,
 }
 
-pub(super) async fn run_attest(arguments: AttestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run_attest(arguments: AttestArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let directory = arguments.predicate_only.is_none().then_some(&*arguments.out);
-    let attested = arguments.places.apply(quorate).attest(&arguments.run, directory).await;
-    let Outcome { value: attestation, warnings } = match attested {
-        Ok(attested) => attested,
-        Err(error) => return exit_with_error(&error, Format::Human, terminal),
-    };
+    let attestation = arguments.places.apply(quorate).attest(&arguments.run, directory).await?;
     for later in &attestation.later {
         let LaterVerdict { run, verdict, executor, at } = later;
         let line = format!("later verdict on this text: {verdict} by {executor} (run {run}, {at})");
@@ -146,6 +137,6 @@ pub(super) async fn run_attest(arguments: AttestArguments, quorate: &Quorate, te
             Exit::CHECK_FAILED
         }
     };
-    warn(&warnings, terminal);
-    exit
+    warn(&attestation.warnings, terminal);
+    Ok(exit)
 }

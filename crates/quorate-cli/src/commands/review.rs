@@ -14,7 +14,7 @@ use quorate_diagnostics::{Body, codes};
 
 use crate::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
 use crate::environment::variable;
-use crate::exit::{Exit, exit_with_error, warn};
+use crate::exit::{Ended, Exit, exit_with_error, warn};
 use crate::progress::{Progress, Shown};
 use crate::render::{self, Extent, Format};
 use crate::terminal::Terminal;
@@ -68,21 +68,15 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.format;
-    let (settings, is_single, reviewings) = match prepare(arguments, quorate, terminal) {
-        Ok(prepared) => prepared,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let format = terminal.format;
+    let (settings, is_single, reviewings) = prepare(arguments, quorate, terminal)?;
     if settings.is_dry_run {
-        return match estimate(reviewings, format).await {
-            Ok(estimates) => print_estimates(&estimates, format, terminal),
-            Err(error) => exit_with_error(&error, format, terminal),
-        };
+        return print_estimates(reviewings, terminal).await;
     }
     // If a later text cannot be reviewed, not even the first one is.
-    if !is_single && let Some(error) = reviewings.iter().find_map(|reviewing| reviewing.check().err()) {
-        return exit_with_error(&error, format, terminal);
+    if !is_single {
+        reviewings.iter().try_for_each(Reviewing::check)?;
     }
     let names: Vec<String> = reviewings.iter().map(|reviewing| reviewing.name().into_owned()).collect();
     let mut done: Vec<ReviewedDraft> = Vec::with_capacity(names.len());
@@ -99,8 +93,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             if !done.is_empty() && format != Format::Short {
                 terminal.data("\n");
             }
-            let text = render::report(review, format, settings.extent, terminal.stdout);
-            terminal.data_as(format, &text);
+            terminal.data_as(format, &render::report(review, settings.extent, terminal));
         }
         let continues = result.is_ok();
         done.push(ReviewedDraft { name: name.clone(), result });
@@ -108,16 +101,15 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             break;
         }
     }
-    if is_single {
-        end_single(done, &settings, terminal)
-    } else {
-        end_several(&names, &done, format, terminal)
+    match is_single {
+        true => end_single(&done, &settings, terminal),
+        false => end_several(&names, &done, terminal),
     }
+    Ok(Exit::verdict(quorate::review::worst_exit_code(done.iter().map(ReviewedDraft::exit_code))))
 }
 
 /// The options that apply to every text.
 struct Settings {
-    format: Format,
     extent: Extent,
     is_dry_run: bool,
     /// Whether an executor is named.
@@ -140,7 +132,6 @@ fn prepare(
         options: RunOptions { producer: arguments.producer.producer(), ..arguments.review.answers.options() },
     };
     let settings = Settings {
-        format: arguments.format,
         extent: render::extent(arguments.full),
         is_dry_run: arguments.dry_run,
         has_executor: request.options.executor.is_some(),
@@ -157,16 +148,15 @@ fn prepare(
 }
 
 /// Ends a command with one text, whose report is printed.
-fn end_single(done: Vec<ReviewedDraft>, settings: &Settings, terminal: &Terminal) -> Exit {
-    let exit = worst(&done);
-    match &done[..] {
+fn end_single(done: &[ReviewedDraft], settings: &Settings, terminal: &Terminal) {
+    match done {
         [ReviewedDraft { result: Ok(ReviewOutcome::Judged(review)), .. }] => {
             hint_at_model(review, settings, terminal);
         }
         [ReviewedDraft { result: Ok(ReviewOutcome::Skipped { tier, artifact_type, reason }), .. }] => {
-            match settings.format {
+            match terminal.format {
                 // Without a review, the output has the form of several reviews.
-                Format::Json => terminal.data(&render::json_text(&Reviews::of(&done))),
+                Format::Json => terminal.data(&render::json_text(&Reviews::of(done))),
                 Format::Sarif => terminal.data(&render::sarif(&[])),
                 Format::Gitlab => terminal.data(&render::gitlab(&[])),
                 Format::Human | Format::Short | Format::Markdown | Format::Github => {}
@@ -179,15 +169,14 @@ fn end_single(done: Vec<ReviewedDraft>, settings: &Settings, terminal: &Terminal
             ));
         }
         [ReviewedDraft { result: Err(error), .. }] => {
-            exit_with_error(error, settings.format, terminal);
+            exit_with_error(error, terminal.format, terminal);
         }
         _ => {}
     }
-    exit
 }
 
 /// Ends a command with several texts. A text that cannot be reviewed has ended the batch; the reports before it are printed.
-fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, terminal: &Terminal) -> Exit {
+fn end_several(names: &[String], done: &[ReviewedDraft], terminal: &Terminal) {
     let reports: Vec<&Review> = done
         .iter()
         .filter_map(|reviewed| match &reviewed.result {
@@ -196,8 +185,8 @@ fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, termina
         })
         .collect();
     let failed = done.last().and_then(|reviewed| reviewed.result.as_ref().err());
-    match format {
-        Format::Json | Format::Sarif | Format::Gitlab => {
+    match terminal.format {
+        format @ (Format::Json | Format::Sarif | Format::Gitlab) => {
             terminal.data(&match format {
                 Format::Json => render::json_text(&Reviews::of(done)),
                 Format::Sarif => render::sarif(&reports),
@@ -211,7 +200,7 @@ fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, termina
                 None => {}
             }
         }
-        Format::Human | Format::Short | Format::Markdown | Format::Github => {
+        format @ (Format::Human | Format::Short | Format::Markdown | Format::Github) => {
             let mut summary = String::from("\n");
             for (at, name) in names.iter().enumerate() {
                 let word = done.get(at).map_or("not reached", ReviewedDraft::word);
@@ -224,11 +213,6 @@ fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, termina
             }
         }
     }
-    worst(done)
-}
-
-fn worst(done: &[ReviewedDraft]) -> Exit {
-    Exit::verdict(quorate::review::worst_exit_code(done.iter().map(ReviewedDraft::exit_code)))
 }
 
 /// Hints at a model if the rubric answered and the environment has a key. The rubric stays the default, since models cost money.
@@ -242,8 +226,9 @@ fn hint_at_model(review: &Review, settings: &Settings, terminal: &Terminal) {
     }
 }
 
-async fn estimate(reviewings: Vec<Reviewing>, format: Format) -> Result<Estimates, Error> {
-    if !matches!(format, Format::Human | Format::Json) {
+/// `--dry-run`.
+async fn print_estimates(reviewings: Vec<Reviewing>, terminal: &Terminal) -> Ended {
+    if !matches!(terminal.format, Format::Human | Format::Json) {
         let body = Body::new("`--dry-run` prints no verdict").help("use `--format human` or `--format json`");
         return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
@@ -251,16 +236,9 @@ async fn estimate(reviewings: Vec<Reviewing>, format: Format) -> Result<Estimate
     for reviewing in reviewings {
         estimates.push((reviewing.name().into_owned(), reviewing.estimate_with_time().await?));
     }
-    Ok(Estimates::of(estimates))
-}
-
-fn print_estimates(estimates: &Estimates, format: Format, terminal: &Terminal) -> Exit {
-    match format {
-        Format::Json => terminal.data(&render::json_text(estimates)),
-        _ => {
-            terminal.data(&estimates.doc().text(terminal.stdout));
-            terminal.status(quorate::view::ESTIMATE_NOTE);
-        }
+    terminal.data(&render::human_or_json(&Estimates::of(estimates), Estimates::doc, terminal));
+    if terminal.format == Format::Human {
+        terminal.status(quorate::view::ESTIMATE_NOTE);
     }
-    Exit::DONE
+    Ok(Exit::DONE)
 }

@@ -7,15 +7,15 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate::conversation::{
     ConversationRequest, DEFAULT_SPEAKER, RunRequest, SayRequest, SwarmEvent, SwarmReport, Until,
 };
-use quorate::{Conversation, Error, Outcome, Quorate, Run};
+use quorate::{Conversation, Outcome, Quorate, Run};
 use quorate_diagnostics::text::shell_quoted;
 
 use super::conversation::{author_rule, text_argument};
 use crate::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
-use crate::exit::{Exit, end, warn};
+use crate::exit::{Ended, Exit, warn};
 use crate::interrupt::until_interrupted;
 use crate::progress::swarm::SwarmProgress;
-use crate::render::{Format, conversation, json_text};
+use crate::render::{conversation, json_text};
 use crate::terminal::Terminal;
 
 /// Run a swarm from its manifest: participants answer the turns of people and of each other
@@ -83,12 +83,7 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = Format::from(arguments.format);
-    end(run_manifest(arguments, quorate, terminal).await, format, terminal)
-}
-
-async fn run_manifest(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let until = arguments.until();
     let options = arguments.answers.options();
     let executor = options.executor.as_deref().map(shell_quoted);
@@ -106,10 +101,8 @@ async fn run_manifest(arguments: Arguments, quorate: &Quorate, terminal: &Termin
         return serve(participant, &conversation, terminal).await;
     }
     let (rule, by) = (author_rule(arguments.yes), Some(arguments.by));
-    let say = match &arguments.say {
-        Some(text) => Some(SayRequest { text: text_argument(text)?, by, rule, is_shared: false }),
-        None => None,
-    };
+    let text = arguments.say.as_deref().map(text_argument).transpose()?;
+    let say = text.map(|text| SayRequest { text, by, rule, is_shared: false });
     let request = RunRequest {
         until,
         say,
@@ -177,7 +170,7 @@ impl Shown<'_> {
 
 /// Answers for a participant until a signal ends it.
 #[cfg(feature = "nats")]
-async fn serve(participant: &str, conversation: &Conversation, terminal: &Terminal) -> Result<Exit, Error> {
+async fn serve(participant: &str, conversation: &Conversation, terminal: &Terminal) -> Ended {
     use crate::interrupt::Interrupted;
     use crate::render::layout::one_line;
     use quorate::conversation::ServeEvent;
@@ -205,6 +198,6 @@ async fn serve(participant: &str, conversation: &Conversation, terminal: &Termin
 
 #[cfg(not(feature = "nats"))]
 #[expect(clippy::unused_async, reason = "as with NATS")]
-async fn serve(_: &str, _: &Conversation, _: &Terminal) -> Result<Exit, Error> {
+async fn serve(_: &str, _: &Conversation, _: &Terminal) -> Ended {
     Err(crate::exit::feature_missing("nats"))
 }

@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::{print_report, report};
 use crate::arguments::{
-    EventsArguments, FailOnArguments, HumanOrJson, PathArguments, ReviewArguments, one_of, since,
-    verdict_parser,
+    EventsArguments, FailOnArguments, HumanOrJson, OutputArguments, PathArguments, ReviewArguments, one_of,
+    since, verdict_parser,
 };
 use crate::events::{Events, Role};
-use crate::exit::{Exit, end, exit_with_error, print_outcome, show};
+use crate::exit::{Ended, Exit, exit_with_error, print_outcome, show};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
 use crate::render::{Extent, Format, extent};
@@ -47,21 +47,13 @@ pub(super) struct RunsArguments {
     /// Only runs opened since then: 24h, 7d, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "all")]
     since: String,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
-pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.format;
-    let since_ms = match since(&arguments.since, quorate.now_ms()) {
-        Ok(since_ms) => since_ms,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
+pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let filter = RunFilter {
-        since_ms,
+        since_ms: since(&arguments.since, quorate.now_ms())?,
         verdict: arguments.verdict,
         artifact_type: arguments.artifact_type,
         mode: arguments.mode.map(|mode| mode.to_lowercase()),
@@ -69,20 +61,16 @@ pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, termin
         after: None,
     };
     let request = RunsRequest { filter, limit: arguments.limit };
-    let listed = arguments.places.apply(quorate).runs(request).await;
-    let is_altered = listed.as_ref().is_ok_and(|listed| listed.is_altered());
+    let listed = arguments.shape.apply(quorate).runs(request).await?;
+    let is_altered = listed.is_altered();
     // Runs can be decided between the list and the count.
-    let unshown = |listed: &RunList| {
-        let all = listed.all?;
-        Some((all, all.saturating_sub(listed.runs.len() as u64))).filter(|(_, more)| *more > 0)
-    };
-    let more = listed.as_ref().ok().and_then(|listed| unshown(listed));
-    let exit = show(listed, RunList::doc, format, terminal);
-    if let Some((all, more)) = more {
+    let unshown = listed.all.map(|all| (all, all.saturating_sub(listed.runs.len() as u64)));
+    let exit = show(Ok(listed), RunList::doc, terminal)?;
+    if let Some((all, more @ 1..)) = unshown {
         let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
         terminal.hint(&format!("{more} more {runs} {are} not shown: `--limit {all}` shows all"));
     }
-    if is_altered { Exit::CHECK_FAILED } else { exit }
+    Ok(if is_altered { Exit::CHECK_FAILED } else { exit })
 }
 
 /// Derive a run's verdict again from the ledger alone
@@ -94,18 +82,15 @@ pub(super) struct ReplayArguments {
     /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
     #[arg(value_name = "RUN|FILE")]
     run: String,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
-pub(super) async fn run_replay(arguments: ReplayArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let replayed = arguments.places.apply(quorate).replay(&arguments.run).await;
-    let is_different = replayed.as_ref().is_ok_and(|replayed| !replayed.identical);
-    let exit = show(replayed, Replay::doc, arguments.format, terminal);
-    if is_different { Exit::CHECK_FAILED } else { exit }
+pub(super) async fn run_replay(arguments: ReplayArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let replayed = arguments.shape.apply(quorate).replay(&arguments.run).await?;
+    let is_identical = replayed.identical;
+    let exit = show(Ok(replayed), Replay::doc, terminal)?;
+    Ok(if is_identical { exit } else { Exit::CHECK_FAILED })
 }
 
 /// Resume a run that was interrupted, crashed, or ended with INCOMPLETE
@@ -131,7 +116,7 @@ pub(super) struct ResumeArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let ResumeArguments { mut run, format, fail, review, places } = arguments;
     let quorate = places.apply(quorate);
     // Checked before members are asked; what is resumed is then the run that was checked.
@@ -139,21 +124,19 @@ pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, te
         && let Ok(shown) = quorate.show(&run).await
     {
         match shown.value {
-            Recorded::Decision(_) => {
-                return exit_with_error(&unsupported_format(&run), Format::Human, terminal);
-            }
+            Recorded::Decision(_) => return Ok(unsupported_format(&run, terminal)),
             Recorded::Review(review) => run = review.run,
         }
     }
     let (options, policy, fail_on) = (review.answers.options(), review.policy(), fail.fail_on());
     let request = ResumeRequest { run, options, policy, fail_on };
     match Progress::new(terminal.progress).follow(quorate.resume(request)).await {
-        Ok(recorded) => print_report::recorded(&recorded, format, terminal),
+        Ok(recorded) => print_report::recorded(&recorded, terminal),
         // A usage error is printed in the readable format.
         Err(error) if error.kind() == ErrorKind::InvalidRequest => {
-            exit_with_error(&error, Format::Human, terminal)
+            Ok(exit_with_error(&error, Format::Human, terminal))
         }
-        Err(error) => exit_with_error(&error, format, terminal),
+        Err(error) => Err(error),
     }
 }
 
@@ -168,18 +151,18 @@ pub(super) struct CompareArguments {
     /// One run: its id, a prefix of it, `latest`, or a file for the newest run about it. Two runs: the earlier one first
     #[arg(value_name = "RUN|FILE", num_args = 1..=2, required = true)]
     runs: Vec<String>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
-pub(super) async fn run_compare(arguments: CompareArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run_compare(
+    arguments: CompareArguments,
+    quorate: &Quorate,
+    terminal: &Terminal,
+) -> Ended {
     let mut runs = arguments.runs.into_iter().rev();
     let request = CompareRequest { b: runs.next().unwrap_or_default(), a: runs.next() };
-    let compared = arguments.places.apply(quorate).compare(request).await;
-    show(compared, Comparison::doc, arguments.format, terminal)
+    show(arguments.shape.apply(quorate).compare(request).await, Comparison::doc, terminal)
 }
 
 /// Follow runs of any process or machine
@@ -207,16 +190,9 @@ pub(super) struct WatchArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.format;
-    let mut events = match Events::connect(arguments.events, Role::Listens, quorate).await {
-        Ok(events) => events,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
-    let mut watch = match arguments.places.apply(quorate).watch(arguments.run.as_deref()).await {
-        Ok(watch) => watch,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
+pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let mut events = Events::connect(arguments.events, Role::Listens, quorate).await?;
+    let mut watch = arguments.places.apply(quorate).watch(arguments.run.as_deref()).await?;
     if arguments.all {
         terminal.hint("following every run from now on; Ctrl-C ends it");
     }
@@ -224,7 +200,7 @@ pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, term
     let following = async {
         loop {
             let event = watch.next().await?;
-            terminal.data(&match format {
+            terminal.data(&match arguments.format {
                 HumanOrJson::Human => event.doc(arguments.all).text(options),
                 HumanOrJson::Json => format!("{}\n", json!(event)),
             });
@@ -235,17 +211,17 @@ pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, term
     };
     let following = async {
         tokio::select! {
-            ended = following => end(ended, format.into(), terminal),
-            () = terminal.reader_gone() => Exit::DONE,
+            ended = following => ended,
+            () = terminal.reader_gone() => Ok(Exit::DONE),
         }
     };
     let ended = until_interrupted(events.during(following, terminal)).await;
     watch.close().await;
     match ended {
-        Ok(exit) => exit,
+        Ok(ended) => ended,
         // With --all, Ctrl-C is the regular end.
-        Err(Interrupted) if arguments.all => Exit::DONE,
-        Err(Interrupted) => Exit::INTERRUPTED,
+        Err(Interrupted) if arguments.all => Ok(Exit::DONE),
+        Err(Interrupted) => Ok(Exit::INTERRUPTED),
     }
 }
 
@@ -273,42 +249,41 @@ pub(super) struct ShowArguments {
 
 #[derive(Debug, Clone, Copy)]
 enum ShownFormat {
-    Outcome(Format),
+    Outcome,
     /// The report.
     Html,
 }
 
 /// The formats of `--format`, with their help.
 const SHOWN_FORMATS: [(&str, ShownFormat, &str); 8] = [
-    ("human", ShownFormat::Outcome(Format::Human), "For people"),
-    ("short", ShownFormat::Outcome(Format::Short), "A line for each issue"),
-    ("json", ShownFormat::Outcome(Format::Json), "One JSON object"),
-    ("markdown", ShownFormat::Outcome(Format::Markdown), "Markdown for a pull request"),
-    ("sarif", ShownFormat::Outcome(Format::Sarif), "SARIF 2.1.0, for code scanning tools"),
-    ("github", ShownFormat::Outcome(Format::Github), "GitHub workflow annotations"),
-    ("gitlab", ShownFormat::Outcome(Format::Gitlab), "A GitLab Code Quality report"),
+    ("human", ShownFormat::Outcome, "For people"),
+    ("short", ShownFormat::Outcome, "A line for each issue"),
+    ("json", ShownFormat::Outcome, "One JSON object"),
+    ("markdown", ShownFormat::Outcome, "Markdown for a pull request"),
+    ("sarif", ShownFormat::Outcome, "SARIF 2.1.0, for code scanning tools"),
+    ("github", ShownFormat::Outcome, "GitHub workflow annotations"),
+    ("gitlab", ShownFormat::Outcome, "A GitLab Code Quality report"),
     ("html", ShownFormat::Html, "What `quorate report` writes"),
 ];
 
-pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let ShownFormat::Outcome(format) = arguments.format else {
-        return report::show(arguments.run, &arguments.places.apply(quorate), terminal).await;
-    };
-    let shown = match arguments.places.apply(quorate).show(&arguments.run).await {
-        Ok(shown) => shown,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
-    match print_report::text(&shown, format, extent(arguments.full), terminal) {
-        Some(text) => print_outcome(&shown, format, &text, terminal),
-        None => exit_with_error(&unsupported_format(&arguments.run), Format::Human, terminal),
+pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let quorate = arguments.places.apply(quorate);
+    if matches!(arguments.format, ShownFormat::Html) {
+        return report::show(arguments.run, &quorate, terminal).await;
+    }
+    let shown = quorate.show(&arguments.run).await?;
+    match print_report::text(&shown, extent(arguments.full), terminal) {
+        Some(text) => print_outcome(&shown, &text, terminal),
+        None => Ok(unsupported_format(&arguments.run, terminal)),
     }
 }
 
-/// The refusal of a format for findings in files, which cannot show an assembly's outcome.
-fn unsupported_format(run: &str) -> Error {
+/// Refuses a format for findings in files, which cannot show an assembly's outcome. The refusal is text to read.
+fn unsupported_format(run: &str, terminal: &Terminal) -> Exit {
     let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
         .help("`--format human`, `json` or `markdown` shows an assembly");
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
+    let error = Error::new(ErrorKind::InvalidRequest, codes::USAGE, body);
+    exit_with_error(&error, Format::Human, terminal)
 }
 
 /// Record a person's decision against the council's
@@ -347,15 +322,9 @@ pub(super) async fn run_override(
     arguments: OverrideArguments,
     quorate: &Quorate,
     terminal: &Terminal,
-) -> Exit {
+) -> Ended {
     let OverrideArguments { run, verdict, reason, by, places } = arguments;
     let request = OverrideRequest { run, verdict, reason, by };
-    let overridden = places.apply(quorate).override_verdict(request).await;
-    match overridden {
-        Ok(review) => {
-            let text = review.doc(Extent::Screen).text(terminal.stdout);
-            print_outcome(&review, Format::Human, &text, terminal)
-        }
-        Err(error) => exit_with_error(&error, Format::Human, terminal),
-    }
+    let review = places.apply(quorate).override_verdict(request).await?;
+    print_outcome(&review, &review.doc(Extent::Screen).text(terminal.stdout), terminal)
 }

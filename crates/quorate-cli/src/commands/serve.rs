@@ -56,18 +56,13 @@ mod served {
 
     use super::Arguments;
     use crate::events::{Events, Role};
-    use crate::exit::{Exit, end};
+    use crate::exit::{Ended, Exit};
     use crate::interrupt::{self, Interrupted, until_interrupted};
     use crate::metrics;
-    use crate::render::Format;
     use crate::terminal::Terminal;
-    use quorate::{Error, Quorate};
+    use quorate::Quorate;
 
-    pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-        end(serve(arguments, quorate, terminal).await, Format::Human, terminal)
-    }
-
-    async fn serve(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
         let quorate = &arguments.places.apply(&metrics::serve(arguments.metrics, quorate)?);
         let options = WebServerOptions {
             port: arguments.port,

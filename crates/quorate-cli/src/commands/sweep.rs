@@ -5,10 +5,10 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::TypedValueParser;
 use quorate::sweep::{JudgedPolicy, SweepMode, SweepRequest};
-use quorate::{Error, Quorate, Verdict};
+use quorate::{Quorate, Verdict};
 
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since, verdict_parser};
-use crate::exit::{Exit, end, warn};
+use crate::exit::{Ended, Exit, warn};
 use crate::progress::{Progress, Shown, SweepProgress};
 use crate::render::extent;
 use crate::terminal::Terminal;
@@ -62,12 +62,7 @@ fn fail_on() -> impl TypedValueParser<Value = Verdict> {
     ])
 }
 
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = arguments.format.into();
-    end(sweep(arguments, quorate, terminal).await, format, terminal)
-}
-
-async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let fail_on = arguments.fail_on;
     let request = SweepRequest {
         since_ms: since(&arguments.since, quorate.now_ms())?,

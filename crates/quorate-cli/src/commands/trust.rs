@@ -7,7 +7,7 @@ use quorate::trust::{SafeDirectory, TrustAction, TrustReport};
 use quorate::{Outcome, Quorate};
 
 use crate::arguments::HumanOrJson;
-use crate::exit::{Exit, show};
+use crate::exit::{Ended, show};
 use crate::terminal::Terminal;
 
 /// Trust what files of a workspace would run or send
@@ -36,19 +36,18 @@ pub(super) struct Arguments {
     format: HumanOrJson,
 }
 
-pub(super) fn run(arguments: &Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let Arguments { files, format, .. } = arguments;
+pub(super) fn run(arguments: &Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     if let Some(directory) = &arguments.safe_directory {
         let decided = match arguments.revoke {
             true => quorate.remove_safe_directory(directory),
             false => quorate.add_safe_directory(directory),
         };
-        return show(decided.map(Outcome::from), SafeDirectory::doc, *format, terminal);
+        return show(decided.map(Outcome::from), SafeDirectory::doc, terminal);
     }
     let action = match (arguments.show, arguments.revoke) {
         (true, _) => TrustAction::Inspected,
         (_, true) => TrustAction::Revoked,
         _ => TrustAction::Trusted,
     };
-    show(quorate.decide_trust(files, action).map(Outcome::from), TrustReport::doc, *format, terminal)
+    show(quorate.decide_trust(&arguments.files, action).map(Outcome::from), TrustReport::doc, terminal)
 }

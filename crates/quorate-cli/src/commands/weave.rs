@@ -9,9 +9,9 @@ use quorate::playbook::{
     EvictedOverlays, ExpiredOverlay, ListedOverlay, OverlayFilter, OverlayList, WeaveRequest, WeaveTarget,
 };
 
-use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, exit_with_error, show, warn};
-use crate::render::{self, Format};
+use crate::arguments::{OutputArguments, PathArguments};
+use crate::exit::{Ended, Exit, show, warn};
+use crate::render;
 use crate::terminal::Terminal;
 
 /// Print the prompt of an operator with its active playbooks and overlays woven in
@@ -65,7 +65,7 @@ enum PromptFormat {
     Diff,
 }
 
-pub(super) async fn run_weave(arguments: WeaveArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run_weave(arguments: WeaveArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     let form = arguments.format;
     let target = match (arguments.operator, arguments.persona) {
         (Some(operator), _) => WeaveTarget::Operator(operator),
@@ -73,13 +73,7 @@ pub(super) async fn run_weave(arguments: WeaveArguments, quorate: &Quorate, term
     };
     let WeaveArguments { assembly, skill, runtime, trying, root, .. } = arguments;
     let request = WeaveRequest { target, assembly, skill, runtime, trying, root };
-    let woven = match arguments.places.apply(quorate).weave(request).await {
-        Ok(woven) => woven,
-        Err(error) => {
-            let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
-            return exit_with_error(&error, format, terminal);
-        }
-    };
+    let woven = arguments.places.apply(quorate).weave(request).await?;
     warn(&woven.warnings, terminal);
     match form {
         PromptFormat::Text if arguments.explain => terminal.data(&woven.doc().text(terminal.stdout)),
@@ -91,7 +85,7 @@ pub(super) async fn run_weave(arguments: WeaveArguments, quorate: &Quorate, term
         PromptFormat::Json => terminal.data(&render::json_text(&woven.value)),
         PromptFormat::Diff => terminal.data(&woven.diff()),
     }
-    Exit::DONE
+    Ok(Exit::DONE)
 }
 
 /// List and remove the advice of advisory runs in agents' prompts
@@ -123,11 +117,8 @@ struct ListArguments {
     /// Only those of this assembly
     #[arg(long, value_name = "NAME")]
     assembly: Option<String>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -135,34 +126,29 @@ struct OverlayArguments {
     /// The overlay's id, or a prefix of it
     #[arg(value_name = "OVERLAY")]
     overlay: String,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
 pub(super) async fn run_overlays(
     arguments: OverlaysArguments,
     quorate: &Quorate,
     terminal: &Terminal,
-) -> Exit {
+) -> Ended {
     match arguments.verb {
-        Verb::List(ListArguments { assembly, format, places }) => {
-            let listed = places.apply(quorate).overlays(OverlayFilter { assembly }).await;
-            show(listed, OverlayList::doc, format, terminal)
+        Verb::List(ListArguments { assembly, shape }) => {
+            let listed = shape.apply(quorate).overlays(OverlayFilter { assembly }).await;
+            show(listed, OverlayList::doc, terminal)
         }
-        Verb::Show(OverlayArguments { overlay, format, places }) => {
-            let shown = places.apply(quorate).overlay(&overlay).await;
-            show(shown, ListedOverlay::doc, format, terminal)
+        Verb::Show(OverlayArguments { overlay, shape }) => {
+            show(shape.apply(quorate).overlay(&overlay).await, ListedOverlay::doc, terminal)
         }
-        Verb::Expire(OverlayArguments { overlay, format, places }) => {
-            let expired = places.apply(quorate).expire_overlay(&overlay).await;
-            show(expired, ExpiredOverlay::doc, format, terminal)
+        Verb::Expire(OverlayArguments { overlay, shape }) => {
+            show(shape.apply(quorate).expire_overlay(&overlay).await, ExpiredOverlay::doc, terminal)
         }
-        Verb::Sweep(ListArguments { assembly, format, places }) => {
-            let swept = places.apply(quorate).sweep_overlays(OverlayFilter { assembly }).await;
-            show(swept, EvictedOverlays::doc, format, terminal)
+        Verb::Sweep(ListArguments { assembly, shape }) => {
+            let swept = shape.apply(quorate).sweep_overlays(OverlayFilter { assembly }).await;
+            show(swept, EvictedOverlays::doc, terminal)
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use quorate::Quorate;
 
 use crate::arguments::{EventsArguments, HumanOrJson, PathArguments, duration};
-use crate::exit::Exit;
+use crate::exit::Ended;
 use crate::terminal::Terminal;
 
 /// Run queued reviews and convenings until it is stopped
@@ -50,28 +50,21 @@ pub(super) struct Arguments {
 
 /// The command of a build without the feature.
 #[cfg(not(feature = "postgres"))]
-pub(super) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit {
-    crate::exit::exit_without_feature("postgres", terminal)
+pub(super) async fn run(_: Arguments, _: &Quorate, _: &Terminal) -> Ended {
+    Err(crate::exit::feature_missing("postgres"))
 }
 
 #[cfg(feature = "postgres")]
-pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
     use quorate::cluster::queue::{WorkerEvent, WorkerOptions};
     use quorate::view::wording::amount;
 
     use crate::events::{Events, Role};
-    use crate::exit::{exit_with_error, warn};
+    use crate::exit::{Exit, warn};
     use crate::interrupt::{exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted};
 
-    let format = arguments.format.into();
-    let quorate = match crate::metrics::serve(arguments.metrics, quorate) {
-        Ok(quorate) => arguments.places.apply(&quorate),
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
-    let mut sent = match Events::connect(arguments.events, Role::Works, &quorate).await {
-        Ok(sent) => sent,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
+    let quorate = arguments.places.apply(&crate::metrics::serve(arguments.metrics, quorate)?);
+    let mut sent = Events::connect(arguments.events, Role::Works, &quorate).await?;
     let options = WorkerOptions {
         slots: usize::from(arguments.slots),
         classes: arguments.classes,
@@ -103,14 +96,11 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         );
     };
     let done = sent.during(Box::pin(quorate.queue().work(&options, show, stop)), terminal).await;
-    let exit = match done {
-        Ok(summary) => {
-            warn(&summary.warnings, terminal);
-            terminal.hint(&summary.text());
-            if options.until_empty && summary.dead > 0 { Exit::INCOMPLETE } else { Exit::DONE }
-        }
-        Err(error) => exit_with_error(&error, format, terminal),
-    };
+    let ended = done.map(|summary| {
+        warn(&summary.warnings, terminal);
+        terminal.hint(&summary.text());
+        if options.until_empty && summary.dead > 0 { Exit::INCOMPLETE } else { Exit::DONE }
+    });
     sent.close().await;
-    exit
+    ended
 }

@@ -7,13 +7,14 @@ use clap::{Args, Subcommand};
 use quorate::doctor::{DoctorRequest, ModelService};
 use quorate::provision::ProvisionRequest;
 use quorate::view::Doc;
-use quorate::{Error, Quorate, Report};
+use quorate::{Quorate, Report};
 use quorate_diagnostics::text::shell_quoted;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::arguments::{EventsArguments, HumanOrJson, PathArguments};
-use crate::exit::{Exit, end, warn};
+use crate::arguments::{EventsArguments, HumanOrJson, OutputArguments, PathArguments};
+use crate::exit::{Ended, Exit, warn};
+use crate::render::{Format, human_or_json, json_text};
 use crate::terminal::Terminal;
 
 /// Install the files of a profile into a folder, check them, and uninstall them
@@ -103,37 +104,23 @@ pub(super) async fn run_provision(
     arguments: ProvisionArguments,
     quorate: &Quorate,
     terminal: &Terminal,
-) -> Exit {
-    let (Verb::Install(Install { all, .. })
-    | Verb::Uninstall(Uninstall { all, .. })
-    | Verb::Status(StatusArguments { all, .. })
-    | Verb::List(all)) = &arguments.verb;
-    end(run_verb(&arguments.verb, all, quorate, terminal).await, all.format.into(), terminal)
-}
-
-async fn run_verb(
-    verb: &Verb,
-    all: &TargetArguments,
-    quorate: &Quorate,
-    terminal: &Terminal,
-) -> Result<Exit, Error> {
-    let format = all.format;
-    Ok(match verb {
-        Verb::Install(install) => {
-            let done = quorate.install_profile(&install.profile, install.how.request(all)).await?;
-            print_changes(&done, || done.doc(), &done.report, format, terminal)
+) -> Ended {
+    Ok(match arguments.verb {
+        Verb::Install(Install { profile, how, all }) => {
+            let done = quorate.install_profile(&profile, how.request(&all)).await?;
+            print_changes(&done, || done.doc(), &done.report, terminal)
         }
-        Verb::Uninstall(uninstall) => {
-            let done = quorate.uninstall_profile(&uninstall.slug, uninstall.how.request(all))?;
-            print_changes(&done, || done.doc(), &done.report, format, terminal)
+        Verb::Uninstall(Uninstall { slug, how, all }) => {
+            let done = quorate.uninstall_profile(&slug, how.request(&all))?;
+            print_changes(&done, || done.doc(), &done.report, terminal)
         }
-        Verb::Status(status) => {
-            let found = quorate.profiles(all.into.clone(), status.slug.as_deref())?;
-            print_changes(&found, || found.doc(), &found.report, format, terminal)
+        Verb::Status(StatusArguments { slug, all }) => {
+            let found = quorate.profiles(all.into, slug.as_deref())?;
+            print_changes(&found, || found.doc(), &found.report, terminal)
         }
-        Verb::List(_) => {
-            let found = quorate.profiles(all.into.clone(), None)?;
-            print(&json!({"profiles": found.profiles}), || found.list(), format, terminal);
+        Verb::List(all) => {
+            let found = quorate.profiles(all.into, None)?;
+            print(&json!({"profiles": found.profiles}), || found.list(), terminal);
             Exit::DONE
         }
     })
@@ -144,21 +131,17 @@ fn print_changes(
     outcome: &impl Serialize,
     doc: impl FnOnce() -> Doc,
     report: &Report,
-    format: HumanOrJson,
     terminal: &Terminal,
 ) -> Exit {
-    print(&json!(outcome), doc, format, terminal);
-    if format == HumanOrJson::Human {
+    print(outcome, doc, terminal);
+    if terminal.format == Format::Human {
         warn(report, terminal);
     }
     if report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
 }
 
-fn print(json: &Value, doc: impl FnOnce() -> Doc, format: HumanOrJson, terminal: &Terminal) {
-    terminal.data(&match format {
-        HumanOrJson::Human => doc().text(terminal.stdout),
-        HumanOrJson::Json => format!("{json:#}\n"),
-    });
+fn print(json: &impl Serialize, doc: impl FnOnce() -> Doc, terminal: &Terminal) {
+    terminal.data(&human_or_json(json, |_| doc(), terminal));
 }
 
 /// Check that everything that a review needs is in place
@@ -182,14 +165,12 @@ pub(super) struct DoctorArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_doctor(arguments: DoctorArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let DoctorArguments { seconds, ask, format, events, places } = arguments;
+pub(super) async fn run_doctor(arguments: DoctorArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let DoctorArguments { seconds, ask, events, places, .. } = arguments;
     let request = DoctorRequest { timeout: Duration::from_secs(seconds), ask, events: events.servers() };
-    let diagnosis = places.apply(quorate).doctor(request).await.map(|diagnosis| {
-        print(&json!(diagnosis), || diagnosis.doc(), format, terminal);
-        if diagnosis.has_failed() { Exit::UNUSABLE } else { Exit::DONE }
-    });
-    end(diagnosis, format.into(), terminal)
+    let diagnosis = places.apply(quorate).doctor(request).await?;
+    print(&diagnosis, || diagnosis.doc(), terminal);
+    Ok(if diagnosis.has_failed() { Exit::UNUSABLE } else { Exit::DONE })
 }
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -205,36 +186,30 @@ pub(super) struct ModelsArguments {
     /// A table `[executors.<name>]` of quorate.toml, a preset, or the address of a server
     #[arg(value_name = "EXECUTOR")]
     executor: Option<String>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
     #[command(flatten)]
-    places: PathArguments,
+    shape: OutputArguments,
 }
 
-pub(super) async fn run_models(arguments: ModelsArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let ModelsArguments { executor, format, places } = arguments;
-    let Some(executor) = executor else {
-        let services = places.apply(quorate).model_services().map(|services| {
-            print(&json!({"executors": services}), || ModelService::doc(&services), format, terminal);
-            Exit::DONE
-        });
-        return end(services, format.into(), terminal);
+pub(super) async fn run_models(arguments: ModelsArguments, quorate: &Quorate, terminal: &Terminal) -> Ended {
+    let quorate = arguments.shape.apply(quorate);
+    let Some(executor) = arguments.executor else {
+        let services = quorate.model_services()?;
+        print(&json!({"executors": services}), || ModelService::doc(&services), terminal);
+        return Ok(Exit::DONE);
     };
-    let listed = places.apply(quorate).models(&executor, TIMEOUT).await.map(|models| {
-        terminal.data(&match format {
-            HumanOrJson::Human => models.iter().map(|model| format!("{model}\n")).collect(),
-            HumanOrJson::Json => format!("{:#}\n", json!({"executor": executor, "models": models})),
-        });
-        if let Some(model) = models.first().filter(|_| format == HumanOrJson::Human) {
-            let service = executor.split('#').next().unwrap_or(&executor);
-            let asks = match service.contains("://") {
-                true => shell_quoted(&format!("{service}#{model}")),
-                false => format!("{service} --model {}", shell_quoted(model)),
-            };
-            terminal.hint(&format!("`quorate review FILE --executor {asks}` asks one of them"));
-        }
-        Exit::DONE
-    });
-    end(listed, format.into(), terminal)
+    let models = quorate.models(&executor, TIMEOUT).await?;
+    if terminal.format == Format::Json {
+        terminal.data(&json_text(&json!({"executor": executor, "models": models})));
+        return Ok(Exit::DONE);
+    }
+    terminal.data(&models.iter().map(|model| format!("{model}\n")).collect::<String>());
+    if let Some(model) = models.first() {
+        let service = executor.split('#').next().unwrap_or(&executor);
+        let asks = match service.contains("://") {
+            true => shell_quoted(&format!("{service}#{model}")),
+            false => format!("{service} --model {}", shell_quoted(model)),
+        };
+        terminal.hint(&format!("`quorate review FILE --executor {asks}` asks one of them"));
+    }
+    Ok(Exit::DONE)
 }
