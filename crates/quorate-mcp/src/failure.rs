@@ -4,12 +4,13 @@
 //! The text is complete, and names parameters where the command line has flags. Programs read `_meta` and `data`, since
 //! clients check structured content against the tool's output schema even in errors.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::{Body, RefusalCode, codes};
+use regex::{Captures, Regex};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
@@ -95,96 +96,32 @@ impl From<Error> for Failure {
     }
 }
 
-/// Flags of the command line, and the parameters of tools that correspond to them.
-const PARAMETERS: [(&str, &str); 26] = [
-    ("--by", "by"),
-    ("--class", "class"),
-    ("--conversation", "conversation"),
-    ("--dry-run", "dry_run"),
-    ("--executor", "executor"),
-    ("--force", "force"),
-    ("--jobs", "jobs"),
-    ("--key", "keys"),
-    ("--made-by", "made_by"),
-    ("--max-calls", "max_calls"),
-    ("--max-money", "max_money"),
-    ("--max-tokens", "max_tokens"),
-    ("--pattern", "pattern"),
-    ("--phase", "phase"),
-    ("--policy", "policy"),
-    ("--proposal", "proposal"),
-    ("--reason", "reason"),
-    ("--request", "request"),
-    ("--rounds", "rounds"),
-    ("--sentinel-first", "sentinel_first"),
-    ("--since", "since"),
-    ("--tier", "tier"),
-    ("--timeout", "timeout"),
-    ("--topic", "topic"),
-    ("--trigger", "trigger"),
-    ("--trying", "trying"),
-];
+/// Flags of the command line that a parameter of tools corresponds to.
+const FLAGS: &str = "by class conversation dry-run executor force jobs key made-by max-calls max-money max-tokens pattern phase \
+    policy proposal reason request rounds sentinel-first since tier timeout topic trigger trying";
 
-/// Flags without a parameter, and the server's setting that corresponds to them.
-const SERVER_SETTINGS: [(&str, &str); 1] = [("--ledger", "`[ledger] path` in the server's quorate.toml")];
+/// What [`with_parameter_names`] reads: a quoted command; the ledger's flag in quotes; or a flag, with the placeholder that
+/// ends a quotation, as in `--rounds N`.
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    let flag = r"(?<before>^|[^\w-])--(?<flag>[a-z]+(?:-[a-z]+)*)(?: [A-Z]+(?<end>[`\]\n]|$))?";
+    Regex::new(&format!("`quorate [^`]*`|(?<ledger>`--ledger(?: [^`]*)?`)|{flag}")).expect("a valid pattern")
+});
 
 /// Replaces flags in a text by parameters. Quoted commands, as in `quorate show --full`, stay.
 pub(super) fn with_parameter_names(text: &str) -> String {
-    text.split_inclusive('`').fold((String::new(), false), rewrite_part).0
-}
-
-/// Rewrites the next part of a text split at backticks; `within` tells whether it is quoted.
-fn rewrite_part((mut out, within): (String, bool), part: &str) -> (String, bool) {
-    if within && part.starts_with("quorate ") {
-        out.push_str(part);
-        return (out, false);
-    }
-    let operators = SERVER_SETTINGS.iter().find(|(flag, _)| within && strip_flag(part, flag).is_some());
-    match operators {
-        Some((_, place)) => {
-            out.truncate(out.len() - 1);
-            out.push_str(place);
-        }
-        None => out.push_str(&replace_flags(part)),
-    }
-    (out, within != part.ends_with('`'))
-}
-
-/// A part with its flags replaced.
-fn replace_flags(part: &str) -> String {
-    let mut out = String::new();
-    let mut rest = part;
-    while let Some(at) = rest.find("--") {
-        let (before, flag) = rest.split_at(at);
-        out.push_str(before);
-        let known =
-            PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, strip_flag(flag, name)?)));
-        match known.filter(|_| !before.ends_with(|last: char| last.is_alphanumeric() || last == '-')) {
-            Some((parameter, tail)) => {
-                out.push_str(parameter);
-                rest = tail;
+    let replaced = |found: &Captures<'_>| {
+        let part = |name| found.name(name).map_or("", |part| part.as_str());
+        match part("flag") {
+            _ if !part("ledger").is_empty() => "`[ledger] path` in the server's quorate.toml".to_owned(),
+            // A tool takes several keys.
+            "key" => format!("{}keys{}", part("before"), part("end")),
+            flag if FLAGS.split(' ').any(|known| known == flag) => {
+                format!("{}{}{}", part("before"), flag.replace('-', "_"), part("end"))
             }
-            None => {
-                let hyphens = flag.len() - flag.trim_start_matches('-').len();
-                out.push_str(&flag[..hyphens]);
-                rest = &flag[hyphens..];
-            }
+            _ => found[0].to_owned(),
         }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The text after a flag and its placeholder, as in `--rounds N`.
-fn strip_flag<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
-    let tail = text.strip_prefix(flag)?;
-    if tail.starts_with(|next: char| next.is_alphanumeric() || next == '-') {
-        return None;
-    }
-    let word = tail.strip_prefix(' ').unwrap_or_default();
-    let end = word.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(word.len());
-    let ends = word[end..].starts_with(['`', ']', '\n']) || end == word.len();
-    Some(if end > 0 && ends { &word[end..] } else { tail })
+    };
+    NAMED.replace_all(text, replaced).into_owned()
 }
 
 /// The same for every string of a JSON value.
@@ -212,6 +149,7 @@ mod tests {
             ("`--made-by stan`: no operator", "`made_by stan`: no operator"),
             ("give it with `--key`", "give it with `keys`"),
             ("raise --max-calls, or wait", "raise max_calls, or wait"),
+            ("`--phase PHASE --class CLASS` --by --by-name", "`phase PHASE class` by --by-name"),
             (
                 "name a ledger with `--ledger`",
                 "name a ledger with `[ledger] path` in the server's quorate.toml",

@@ -3,13 +3,11 @@
 //! `Guard` checks who may send requests: Host must name this server, which prevents DNS rebinding; an Origin, which only
 //! browsers send, must be this server's own or allowed; and the bearer token must match. Responses to such a page carry
 //! CORS headers. `validate_body` answers an invalid body like an invalid line on standard input, and ends the connection of
-//! a body that does not arrive in time. `adapt` makes an answer fit the client's revision of the protocol. `Sessions` keeps
-//! at most `MAX_SESSIONS` sessions, since each takes some fifty kilobytes and a task: a further one closes the session that
-//! was idle longest.
+//! a body that does not arrive in time, and refuses a handshake while there are `MAX_SESSIONS` sessions, since each takes some
+//! fifty kilobytes and a task. `adapt` makes an answer fit the client's revision of the protocol.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
@@ -24,20 +22,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
-use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
+use futures::{TryStreamExt as _, future};
 use hyper_util::service::TowerToHyperService;
 use quorate::ErrorKind;
 use quorate::http::{TokenHash, accept, bearer_token, bind, is_for, single_header};
 use quorate_diagnostics::{Body, codes};
 use rmcp::ServerHandler;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::session::{
-    RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
-};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio::time::Instant;
 
 use super::incoming::MAX_MESSAGE_BYTES;
 use super::{Connection, ServerState};
@@ -50,6 +43,9 @@ pub const PATH: &str = "/mcp";
 
 /// How long an idle session is kept. Clients wait less for one call.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// The most sessions at once.
+const MAX_SESSIONS: usize = 256;
 
 /// The settings of the server.
 #[derive(Debug, Clone)]
@@ -108,13 +104,14 @@ impl McpListener {
         let _ends = config.cancellation_token.clone().drop_guard();
         // `Guard` checks Host and Origin more precisely than the library and decides alone.
         let config = config.disable_allowed_hosts();
-        let sessions = Arc::new(Sessions { all: sessions, ..Sessions::default() });
+        let sessions = Arc::new(sessions);
+        let validated = (self.options.deadlines.body, sessions.clone());
         let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
         let token = self.options.token.as_deref().map(TokenHash::of);
         let guard = Arc::new(Guard { address: self.address, token, origins: self.options.origins });
         let router = Router::new()
             .route_service(PATH, service)
-            .layer(middleware::from_fn_with_state(self.options.deadlines.body, validate_body))
+            .layer(middleware::from_fn_with_state(validated, validate_body))
             .layer(middleware::from_fn_with_state(guard, check_request));
         let service = TowerToHyperService::new(router);
         accept(self.listener, service, self.options.deadlines.headers).await;
@@ -205,159 +202,26 @@ fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     Some(answer)
 }
 
-const MAX_SESSIONS: usize = 256;
-
-#[derive(Debug, Default)]
-struct Sessions {
-    all: LocalSessionManager,
-    used: Mutex<HashMap<SessionId, SessionUse>>,
-    /// Locked while a session is created, so that concurrent ones do not all use the same free place.
-    create_lock: tokio::sync::Mutex<()>,
-}
-
-/// When a session was last used, and its open streams.
-#[derive(Debug)]
-struct SessionUse {
-    last: Instant,
-    /// Each open stream holds a clone.
-    streams: Arc<()>,
-}
-
-impl SessionUse {
-    fn now() -> Self {
-        SessionUse { last: Instant::now(), streams: Arc::new(()) }
-    }
-
-    fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.streams) == 1
-    }
-}
-
-type Error = <LocalSessionManager as SessionManager>::Error;
-
-impl Sessions {
-    fn used(&self) -> MutexGuard<'_, HashMap<SessionId, SessionUse>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records the use of a session; returns a token to hold as long as the use lasts.
-    fn touch(&self, id: &SessionId) -> Option<Arc<()>> {
-        let mut used = self.used();
-        let session = used.get_mut(id)?;
-        session.last = Instant::now();
-        Some(session.streams.clone())
-    }
-
-    /// Closes sessions until one more fits: those that have ended, then the one that was idle longest, then the one with the
-    /// oldest request.
-    async fn make_room(&self) -> Result<(), Error> {
-        let existing: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
-        let surplus = {
-            let mut used = self.used();
-            used.retain(|id, _| existing.contains(id));
-            let mut order: Vec<(bool, Instant, SessionId)> =
-                used.iter().map(|(id, session)| (!session.is_idle(), session.last, id.clone())).collect();
-            order.sort_unstable();
-            let surplus = (order.len() + 1).saturating_sub(MAX_SESSIONS);
-            order.into_iter().take(surplus).map(|(_, _, id)| id).collect::<Vec<_>>()
-        };
-        for id in surplus {
-            self.used().remove(&id);
-            self.all.close_session(&id).await?;
-        }
-        Ok(())
-    }
-
-    /// Keeps a stream's session from counting as idle.
-    fn keep_alive<S: Stream>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S> {
-        let use_token = self.touch(id);
-        stream.map(move |item| {
-            let _ = &use_token;
-            item
-        })
-    }
-}
-
-impl SessionManager for Sessions {
-    type Error = Error;
-    type Transport = <LocalSessionManager as SessionManager>::Transport;
-
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
-        let _making = self.create_lock.lock().await;
-        self.make_room().await?;
-        let (id, transport) = self.all.create_session().await?;
-        self.used().insert(id.clone(), SessionUse::now());
-        Ok((id, transport))
-    }
-
-    async fn initialize_session(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, Error> {
-        let _held = self.touch(id);
-        self.all.initialize_session(id, message).await
-    }
-
-    async fn has_session(&self, id: &SessionId) -> Result<bool, Error> {
-        self.all.has_session(id).await
-    }
-
-    async fn close_session(&self, id: &SessionId) -> Result<(), Error> {
-        self.used().remove(id);
-        self.all.close_session(id).await
-    }
-
-    async fn create_stream(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
-        let use_token = self.touch(id);
-        let stream = self.all.create_stream(id, message).await?;
-        drop(use_token);
-        Ok(self.keep_alive(id, stream))
-    }
-
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {
-        let _held = self.touch(id);
-        self.all.accept_message(id, message).await
-    }
-
-    async fn create_standalone_stream(
-        &self,
-        id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
-        let stream = self.all.create_standalone_stream(id).await?;
-        Ok(self.keep_alive(id, stream))
-    }
-
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
-        let stream = self.all.resume(id, last_event_id).await?;
-        Ok(self.keep_alive(id, stream))
-    }
-
-    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Error> {
-        let _making = self.create_lock.lock().await;
-        self.make_room().await?;
-        let restored = self.all.restore_session(id.clone()).await?;
-        self.used().entry(id).or_insert_with(SessionUse::now);
-        Ok(restored)
-    }
-}
-
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The revision of a request that names none: the header exists since 2025-06-18.
 const UNNAMED_VERSION: &str = "2025-03-26";
 /// Since this revision the first event of a stream may be empty, so that a client can resume the stream.
 const PRIMING_VERSION: &str = "2025-11-25";
 
+/// Whether there is no place for another session. One that was idle too long has ended.
+async fn is_full(sessions: &LocalSessionManager) -> bool {
+    sessions.sessions.read().await.len() >= MAX_SESSIONS
+}
+
+/// The deadline of a body, and the sessions.
+type Validated = (Duration, Arc<LocalSessionManager>);
+
 /// Passes valid messages on that arrive within the deadline.
-async fn validate_body(State(deadline): State<Duration>, request: Request, next: Next) -> Response {
+async fn validate_body(
+    State((deadline, sessions)): State<Validated>,
+    request: Request,
+    next: Next,
+) -> Response {
     let named = single_header(request.headers(), PROTOCOL_VERSION).unwrap_or(UNNAMED_VERSION).to_owned();
     if request.method() != Method::POST {
         let ends = request.method() == Method::DELETE;
@@ -373,7 +237,7 @@ async fn validate_body(State(deadline): State<Duration>, request: Request, next:
         Ok(Ok(bytes)) => bytes,
         // A client that disconnected does not read an answer, so the only reason is the length.
         Ok(Err(_)) => {
-            return invalid_body_response(StatusCode::PAYLOAD_TOO_LARGE, &InvalidMessage::too_long(None));
+            return invalid_body_response(StatusCode::PAYLOAD_TOO_LARGE, &InvalidMessage::too_long());
         }
         Err(_) => {
             let mut response =
@@ -383,11 +247,16 @@ async fn validate_body(State(deadline): State<Duration>, request: Request, next:
             return response;
         }
     };
-    match incoming::parse(&bytes).map(|message| message.map(|message| incoming::revision(&message, named))) {
-        Ok(Some(Ok(revision))) => {
-            adapt(next.run(Request::from_parts(head, axum::body::Body::from(bytes))).await, &revision)
-        }
-        Ok(Some(Err(refusal))) => invalid_body_response(StatusCode::NOT_FOUND, &refusal),
+    match incoming::parse(&bytes) {
+        Ok(Some(message)) => match (incoming::revision(&message, named), incoming::handshake(&message)) {
+            (Err(refusal), _) => invalid_body_response(StatusCode::NOT_FOUND, &refusal),
+            (Ok(_), Some(id)) if is_full(&sessions).await => {
+                invalid_body_response(StatusCode::SERVICE_UNAVAILABLE, &InvalidMessage::no_place(id.clone()))
+            }
+            (Ok(revision), _) => {
+                adapt(next.run(Request::from_parts(head, axum::body::Body::from(bytes))).await, &revision)
+            }
+        },
         Ok(None) if incoming::without_blanks(&bytes).is_empty() => {
             invalid_body_response(StatusCode::BAD_REQUEST, &InvalidMessage::empty())
         }
@@ -577,41 +446,21 @@ mod guard_tests {
 
 #[cfg(test)]
 mod sessions_tests {
+    use rmcp::transport::streamable_http_server::session::SessionManager as _;
+
     use super::*;
 
     #[tokio::test]
-    async fn one_session_too_many_closes_the_one_that_was_longest_idle() {
-        let sessions = Sessions::default();
-        let mut ids = Vec::new();
+    async fn one_session_too_many_is_refused_until_another_one_ends() {
+        let sessions = Arc::new(LocalSessionManager::default());
         // Dropping a transport would end the session's task.
-        let mut transports = Vec::new();
-        for _ in 0..MAX_SESSIONS + 10 {
-            let (id, transport) = sessions.create_session().await.unwrap();
-            ids.push(id);
-            transports.push(transport);
-            // The first one stays in use.
-            drop(sessions.touch(&ids[0]));
-        }
-        assert_eq!(sessions.all.sessions.read().await.len(), MAX_SESSIONS);
-        assert_eq!(sessions.used().len(), MAX_SESSIONS);
-        for (at, id) in ids.iter().enumerate() {
-            let exists = sessions.has_session(id).await.unwrap();
-            assert_eq!(exists, at == 0 || at > 10, "{at}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_session_with_a_stream_is_not_idle() {
-        let sessions = Sessions::default();
-        let (first, _transport) = sessions.create_session().await.unwrap();
-        let stream = sessions.keep_alive(&first, futures::stream::pending::<()>());
-        let mut transports = Vec::new();
+        let mut open = Vec::new();
         for _ in 0..MAX_SESSIONS {
-            transports.push(sessions.create_session().await.unwrap().1);
+            assert!(!is_full(&sessions).await);
+            open.push(sessions.create_session().await.unwrap());
         }
-        assert!(sessions.has_session(&first).await.unwrap());
-        drop(stream);
-        transports.push(sessions.create_session().await.unwrap().1);
-        assert!(!sessions.has_session(&first).await.unwrap());
+        assert!(is_full(&sessions).await);
+        sessions.close_session(&open[0].0).await.unwrap();
+        assert!(!is_full(&sessions).await);
     }
 }

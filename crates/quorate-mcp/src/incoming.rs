@@ -22,15 +22,15 @@ pub(super) struct InvalidMessage {
 
 impl InvalidMessage {
     /// It is longer than [`MAX_MESSAGE_BYTES`].
-    pub(super) fn too_long(id: Option<RequestId>) -> InvalidMessage {
-        let message = format!("Invalid Request: the message is longer than {MAX_MESSAGE_BYTES} bytes");
-        InvalidMessage { error: ErrorData::invalid_request(message, None), id }
+    pub(super) fn too_long() -> InvalidMessage {
+        let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes");
+        InvalidMessage::of_request(&message, None)
     }
 
     /// Its body did not arrive in time.
     pub(super) fn incomplete(deadline: Duration) -> InvalidMessage {
-        let message = format!("Invalid Request: the body did not arrive within {} s", deadline.as_secs_f64());
-        InvalidMessage { error: ErrorData::invalid_request(message, None), id: None }
+        let message = format!("the body did not arrive within {} s", deadline.as_secs_f64());
+        InvalidMessage::of_request(&message, None)
     }
 
     pub(super) fn empty() -> InvalidMessage {
@@ -42,6 +42,13 @@ impl InvalidMessage {
         let message = "Method not found: this revision has no `initialize`; send requests with its `_meta`, or name an \
                        earlier revision";
         InvalidMessage { error: ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None), id: Some(id) }
+    }
+
+    /// There is no place for another session.
+    pub(super) fn no_place(id: RequestId) -> InvalidMessage {
+        let message =
+            "the server has as many sessions as it can have: end one with DELETE, or try again later";
+        InvalidMessage { error: ErrorData::internal_error(message, None), id: Some(id) }
     }
 
     fn of_request(message: &str, id: Option<RequestId>) -> InvalidMessage {
@@ -144,7 +151,7 @@ pub(super) fn revision(message: &Message, header: String) -> Result<String, Inva
     let stated = request.request.get_meta().protocol_version();
     let named = |version: &ProtocolVersion| version.as_str() == header || stated.as_ref() == Some(version);
     let mut stateless = ProtocolVersion::KNOWN_VERSIONS.iter().filter(|version| !version.has_initialize());
-    if request.request.method() == "initialize" && stateless.any(named) {
+    if handshake(message).is_some() && stateless.any(named) {
         return Err(InvalidMessage::no_handshake(request.id.clone()));
     }
     Ok(match &request.request {
@@ -153,59 +160,11 @@ pub(super) fn revision(message: &Message, header: String) -> Result<String, Inva
     })
 }
 
-/// Finds the id of a message that is too long to store: the value of the key `id` of the outermost object.
-#[derive(Debug, Default)]
-pub(super) struct IdFinder {
-    depth: usize,
-    quoted: bool,
-    escaped: bool,
-    /// The last string of the outermost object, undecoded.
-    last: Vec<u8>,
-    /// The part of `id`'s value read so far.
-    value: Option<Vec<u8>>,
-    found: Option<RequestId>,
-}
-
-/// A longer key or id is ignored.
-const MAX_ID_BYTES: usize = 128;
-
-impl IdFinder {
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.feed_byte(*byte));
-    }
-
-    pub(super) fn found(self) -> Option<RequestId> {
-        self.found
-    }
-
-    fn feed_byte(&mut self, byte: u8) {
-        if self.depth == 1
-            && !self.quoted
-            && matches!(byte, b',' | b'}')
-            && let Some(value) = self.value.take()
-        {
-            self.found = serde_json::from_slice(&value).ok();
-        }
-        if let Some(value) = &mut self.value {
-            match value.len() < MAX_ID_BYTES {
-                true => value.push(byte),
-                false => self.value = None,
-            }
-        }
-        match (self.quoted, self.escaped, byte) {
-            (true, true, _) => self.escaped = false,
-            (true, false, b'\\') => self.escaped = true,
-            (true, false, b'"') => self.quoted = false,
-            (true, false, _) if self.depth == 1 && self.last.len() < MAX_ID_BYTES => self.last.push(byte),
-            (false, _, b'"') => {
-                self.quoted = true;
-                self.last.clear();
-            }
-            (false, _, b'{' | b'[') => self.depth += 1,
-            (false, _, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
-            (false, _, b':') if self.depth == 1 && self.last == b"id" => self.value = Some(Vec::new()),
-            _ => {}
-        }
+/// The id of a request that begins a session.
+pub(super) fn handshake(message: &Message) -> Option<&RequestId> {
+    match message {
+        Message::Request(request) if request.request.method() == "initialize" => Some(&request.id),
+        _ => None,
     }
 }
 
@@ -280,24 +239,5 @@ mod tests {
         );
         assert!(parse(b" \r\n").unwrap().is_none());
         assert!(parse(br#"{"method":"window/logMessage","params":{}}"#).unwrap().is_none());
-    }
-
-    #[test]
-    fn the_id_of_what_is_too_long_is_found_wherever_it_stands() {
-        for (text, id) in [
-            (r#"{"jsonrpc":"2.0","id":12,"method":"x","params":{"id":3}}"#, Some(json!(12))),
-            (
-                r#"{"method":"x","params":{"id":3,"a":"\"id\":4,"},"jsonrpc":"2.0", "id" : "b\"c" }"#,
-                Some(json!("b\"c")),
-            ),
-            (r#"{"method":"id","params":["id",{"id":3}]}"#, None),
-            (r#"{"id":{"a":1},"method":"x"}"#, None),
-            (r#"{"id":12"#, None),
-        ] {
-            let mut finder = IdFinder::default();
-            text.as_bytes().chunks(3).for_each(|chunk| finder.feed(chunk));
-            let found = finder.found().map(|id| serde_json::to_value(id).unwrap());
-            assert_eq!(found, id, "{text}");
-        }
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::{Connection, ServerState};
-use crate::incoming::{self, IdFinder, InvalidMessage, MAX_MESSAGE_BYTES, Message};
+use crate::incoming::{self, InvalidMessage, MAX_MESSAGE_BYTES, Message};
 
 /// Serves until standard input ends. Pending answers then get a few seconds.
 ///
@@ -49,8 +49,8 @@ struct LineTransport<R, W> {
     read: BufReader<R>,
     /// The part of the next line read so far: `receive` may be dropped and called again.
     line: Vec<u8>,
-    /// Set while the line is too long; the rest of it is discarded.
-    oversized: Option<IdFinder>,
+    /// Whether the line is too long; the rest of it is discarded.
+    is_oversized: bool,
     /// The pending answer to invalid input. Only one: a client that sends invalid input and does not read blocks its own
     /// further input.
     answering: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ struct LineTransport<R, W> {
 
 enum Line {
     Whole(Vec<u8>),
-    TooLong(IdFinder),
+    TooLong,
     /// The input has ended.
     End,
 }
@@ -69,7 +69,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTr
         LineTransport {
             read: BufReader::new(read),
             line: Vec::new(),
-            oversized: None,
+            is_oversized: false,
             answering: None,
             out: Arc::new(Mutex::new(Some(write))),
         }
@@ -82,24 +82,22 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTr
             let end = buffered.iter().position(|byte| *byte == b'\n');
             let part = &buffered[..end.unwrap_or(buffered.len())];
             let ended = buffered.is_empty();
-            if self.oversized.is_none() && self.line.len() + part.len() > MAX_MESSAGE_BYTES {
-                let mut finder = IdFinder::default();
-                finder.feed(&std::mem::take(&mut self.line));
-                self.oversized = Some(finder);
+            if self.line.len() + part.len() > MAX_MESSAGE_BYTES {
+                self.is_oversized = true;
             }
-            match &mut self.oversized {
-                Some(finder) => finder.feed(part),
-                None => self.line.extend_from_slice(part),
+            match self.is_oversized {
+                true => self.line.clear(),
+                false => self.line.extend_from_slice(part),
             }
             let read = part.len() + usize::from(end.is_some());
             self.read.consume(read);
             if end.is_none() && !ended {
                 continue;
             }
-            return match (self.oversized.take(), std::mem::take(&mut self.line)) {
-                (Some(finder), _) => Line::TooLong(finder),
-                (None, line) if ended && line.is_empty() => Line::End,
-                (None, line) => Line::Whole(line),
+            return match (std::mem::take(&mut self.is_oversized), std::mem::take(&mut self.line)) {
+                (true, _) => Line::TooLong,
+                (false, line) if ended && line.is_empty() => Line::End,
+                (false, line) => Line::Whole(line),
             };
         }
     }
@@ -139,7 +137,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
             }
             let read = match self.next().await {
                 Line::Whole(line) => incoming::parse(&line),
-                Line::TooLong(finder) => Err(InvalidMessage::too_long(finder.found())),
+                Line::TooLong => Err(InvalidMessage::too_long()),
                 Line::End => return None,
             };
             match read {
@@ -200,6 +198,6 @@ mod tests {
             talk.await.unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let outline = |answer: &Value| (answer["id"].clone(), answer["error"]["code"].clone());
         let outlines: Vec<_> = answers.iter().map(outline).collect();
-        assert_eq!(outlines, [(Value::Null, json!(-32700)), (json!(9), json!(-32600))]);
+        assert_eq!(outlines, [(Value::Null, json!(-32700)), (Value::Null, json!(-32600))]);
     }
 }
