@@ -11,8 +11,8 @@ use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
 use quorate::runs::OverrideRequest;
 use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
-use quorate::{Draft, Producer, ReviewRequest, RunOptions, Tier, Verdict, VerdictPolicy};
-use schemars::JsonSchema;
+use quorate::{Draft, Producer, ReviewRequest, RunOptions, Tier, Trigger, Verdict, VerdictPolicy};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -218,6 +218,8 @@ pub(super) struct AssemblyConvene {
     /// Advisory: which members to ask, by phase; default session
     phase: Option<String>,
     /// Advisory: the reason for asking; default manual
+    #[serde(default)]
+    #[schemars(schema_with = "triggers")]
     trigger: Option<Trigger>,
     /// Advisory: ask the sentinels first; they can end it
     #[serde(default)]
@@ -276,29 +278,8 @@ impl From<Subject> for Draft {
     }
 }
 
-/// The reason for asking.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
-struct Trigger(quorate::Trigger);
-
-impl TryFrom<String> for Trigger {
-    type Error = String;
-
-    fn try_from(word: String) -> Result<Trigger, String> {
-        let found = quorate::Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
-        let words = || quorate::Trigger::ALL.map(quorate::Trigger::as_str).join(", ");
-        found.map(Trigger).ok_or_else(|| format!("`{word}` is not one of {}", words()))
-    }
-}
-
-impl JsonSchema for Trigger {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Trigger".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "enum": quorate::Trigger::ALL.map(quorate::Trigger::as_str)})
-    }
+fn triggers(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": Trigger::ALL.map(Trigger::as_str)})
 }
 
 impl Tool for AssemblyConvene {
@@ -326,7 +307,7 @@ impl Tool for AssemblyConvene {
             inputs: Inputs {
                 conversation: self.conversation.map(Draft::from),
                 phase: self.phase,
-                trigger: self.trigger.map(|trigger| trigger.0),
+                trigger: self.trigger,
                 sentinel_first: self.sentinel_first,
                 proposal: self.proposal.map(Draft::from),
                 class: self.class,

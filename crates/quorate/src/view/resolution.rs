@@ -88,7 +88,8 @@ impl Resolution {
             });
             match &member.mode_settings {
                 ModeSettings::Advisory { phase, triggers } => {
-                    let words = |all: &Vec<Trigger>| all.iter().copied().map(trigger).collect::<Vec<_>>();
+                    let words =
+                        |all: &Vec<Trigger>| all.iter().copied().map(Trigger::as_str).collect::<Vec<_>>();
                     object["phase"] = json!(phase);
                     object["triggers"] = json!(triggers.as_ref().map(words));
                 }
@@ -232,7 +233,8 @@ fn cells(member: &ResolvedMember) -> Vec<Text> {
     let none = || Text::toned(Tone::Absent, "none");
     match &member.mode_settings {
         ModeSettings::Advisory { phase, triggers } => {
-            let words = |all: &Vec<Trigger>| all.iter().copied().map(trigger).collect::<Vec<_>>().join(", ");
+            let words =
+                |all: &Vec<Trigger>| all.iter().copied().map(Trigger::as_str).collect::<Vec<_>>().join(", ");
             let triggers = triggers.as_ref().map_or_else(|| "all".to_owned(), words);
             vec![phase.as_ref().map_or_else(none, Text::from), triggers.into()]
         }
@@ -245,16 +247,6 @@ fn cells(member: &ResolvedMember) -> Vec<Text> {
             vec![weight.to_string().into(), classes]
         }
         ModeSettings::Peer | ModeSettings::Hierarchy { .. } => Vec::new(),
-    }
-}
-
-fn trigger(trigger: Trigger) -> &'static str {
-    match trigger {
-        Trigger::Sample => "sample",
-        Trigger::SentinelMatch => "sentinel-match",
-        Trigger::Scheduled => "scheduled",
-        Trigger::Manual => "manual",
-        Trigger::Periodic => "periodic",
     }
 }
 

@@ -1,5 +1,5 @@
-//! A hierarchy: what its root passes up, and the tree with each node's input, answer and output. Long chains without a
-//! change are folded, levels beyond a depth continue in a separate tree, and members beyond a limit are counted.
+//! A hierarchy: what its root passes up, and the tree with each node's input, answer and output. Members beyond a depth or a
+//! number are counted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -13,14 +13,12 @@ use crate::view::{Doc, Entry, Text, Tone};
 
 /// The most members shown.
 const MEMBERS: usize = 150;
-/// The most levels of one tree.
+/// The most levels shown.
 const LEVELS: usize = 8;
 /// The most members named in a sentence.
 const NAMED: usize = 8;
 /// The most quotes shown.
 const QUOTES: usize = 12;
-/// Chains of at least this many members without a change are folded.
-const MIN_FOLDED_CHAIN: usize = 4;
 
 /// The output of the root.
 pub(super) fn root(decision: &Decision) -> Doc {
@@ -50,18 +48,13 @@ pub(super) fn doc(decision: &Decision) -> Doc {
     let mut doc = root(decision);
     let forest = Forest::of(decision);
     doc.diagram(tree_diagram(&forest));
-    let mut drawing = Drawing { forest: &forest, shown: 0, folded: 0, later: VecDeque::new() };
+    let mut shown = 0;
     if !forest.roots.is_empty() {
         doc.heading("Tree");
-        doc.tree(drawing.entries(&forest.roots, 0));
-    }
-    while let Some(at) = drawing.later.pop_front().filter(|_| drawing.shown < MEMBERS) {
-        let TreeNode { member, children, .. } = &forest.tree_nodes[at];
-        doc.heading(format!("Tree, below {}", member.id));
-        doc.tree(drawing.entries(children, 0));
+        doc.tree(entries(&forest, &forest.roots, 0, &mut shown));
     }
     let reached: usize = forest.roots.iter().map(|root| 1 + forest.descendant_count(*root)).sum();
-    let more = reached.saturating_sub(drawing.shown + drawing.folded);
+    let more = reached.saturating_sub(shown);
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let nodes = decision.nodes.as_deref().unwrap_or_default();
     for node in nodes {
@@ -76,58 +69,29 @@ pub(super) fn doc(decision: &Decision) -> Doc {
     doc
 }
 
-/// Trees that are being drawn.
-struct Drawing<'f, 'r> {
-    forest: &'f Forest<'r>,
-    /// The number of members that have an entry.
-    shown: usize,
-    /// The number of members in folded chains.
-    folded: usize,
-    /// Members below which a tree of its own continues.
-    later: VecDeque<usize>,
-}
-
-impl Drawing<'_, '_> {
-    fn entries(&mut self, places: &[usize], level: usize) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        for at in places {
-            if self.shown >= MEMBERS {
-                break;
-            }
-            entries.push(self.entry(*at, level));
+/// Members with what is below them; `shown` counts them.
+fn entries(forest: &Forest<'_>, places: &[usize], level: usize, shown: &mut usize) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for at in places {
+        if *shown >= MEMBERS {
+            break;
         }
-        entries
-    }
-
-    /// A member with what is below it.
-    fn entry(&mut self, at: usize, level: usize) -> Entry {
-        self.shown += 1;
-        let forest = self.forest;
-        let TreeNode { member, children, .. } = &forest.tree_nodes[at];
-        let mut entry = entry(forest, at);
-        let below = if children.is_empty() {
-            Vec::new()
-        } else if level + 1 >= LEVELS {
-            self.later.push_back(at);
-            let below = amount(forest.descendant_count(at) as u64, "member");
-            vec![Entry::from(format!("… {below} below {}: drawn further down", member.id))]
-        } else if let Some((length, first, last)) = forest.chain(at) {
-            self.folded += length;
-            let id = |at: usize| &forest.tree_nodes[at].member.id;
-            let members = amount(length as u64, "member");
-            let text =
-                format!("⋮ {members} one below the other pass up the same: {} … {}", id(first), id(last));
-            let mut folded = Entry::from(text);
-            folded.body.tree(self.entries(&forest.tree_nodes[last].children, level + 2));
-            vec![folded]
-        } else {
-            self.entries(children, level + 1)
+        *shown += 1;
+        let mut entry = entry(forest, *at);
+        let TreeNode { member, children, .. } = &forest.tree_nodes[*at];
+        let below = match level + 1 < LEVELS || children.is_empty() {
+            true => self::entries(forest, children, level + 1, shown),
+            false => {
+                let below = amount(forest.descendant_count(*at) as u64, "member");
+                vec![Entry::from(format!("… {below} below {}", member.id))]
+            }
         };
         if !below.is_empty() {
             entry.body.tree(below);
         }
-        entry
+        entries.push(entry);
     }
+    entries
 }
 
 /// A member: its name, what it saw, its answer and its output.
@@ -254,27 +218,6 @@ impl<'r> Forest<'r> {
             open.extend(&self.tree_nodes[at].children);
         }
         count
-    }
-
-    /// The foldable chain below a node: its length, its first and its last node.
-    pub(super) fn chain(&self, at: usize) -> Option<(usize, usize, usize)> {
-        let [first] = self.tree_nodes[at].children[..] else { return None };
-        let (mut length, mut last, mut next) = (0, first, first);
-        while self.is_uniform(next, at) {
-            (length, last) = (length + 1, next);
-            next = self.tree_nodes[next].children[0];
-        }
-        (length >= MIN_FOLDED_CHAIN).then_some((length, first, last))
-    }
-
-    /// Whether a node passes to one, from one, with the same result as another.
-    fn is_uniform(&self, at: usize, as_one: usize) -> bool {
-        let result = |at: usize| {
-            let node = self.tree_nodes[at].node;
-            (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))
-        };
-        let is_plain = matches!(result(at).0, None | Some("passed" | "answered" | "not_asked"));
-        is_plain && self.tree_nodes[at].children.len() == 1 && result(at) == result(as_one)
     }
 }
 

@@ -5,7 +5,7 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::AssemblyRequest;
 
 use super::names;
-use crate::service::convene::report::{AppliedRule, AssemblyVerdict, Decision, Node};
+use crate::service::convene::report::{AppliedRule, AssemblyVerdict, Decision};
 use crate::view::Tone;
 use crate::view::wording::amount;
 
@@ -200,7 +200,7 @@ fn hierarchy_summaries(decision: &Decision) -> Vec<RuleSummary> {
         let nodes: Vec<&str> = applied.filter_map(|rule| rule.node.as_deref()).collect();
         let pass = if nodes.len() == 1 { "passes" } else { "pass" };
         match nodes.is_empty() {
-            true => RuleSummary::not_fired(id, kind, unmatched_reason(decision, id)),
+            true => RuleSummary::not_fired(id, kind, unmatched_reason(decision)),
             false => RuleSummary {
                 has_fired: true,
                 tone: Some(Tone::Strong),
@@ -211,33 +211,11 @@ fn hierarchy_summaries(decision: &Decision) -> Vec<RuleSummary> {
     decision.declared_rules.iter().map(|rule| summary(&rule.id, &rule.kind)).collect()
 }
 
-/// Why a rule of a hierarchy determined no output: it matched at none of the nodes with reports that it applies to, or
-/// was evaluated at none of them.
-fn unmatched_reason(decision: &Decision, id: &str) -> String {
-    let at = |id: &str| decision.declared_rules.iter().position(|rule| *rule.id == *id);
-    let is_for =
-        |node: &&Node| decision.declared_rule(id).is_some_and(|rule| rule.applies_to_member(&node.member));
-    let passes = |node: &Node| node.output.is_some() || node.status == "refused";
-    let has_reports = |node: &&Node| {
-        let mut reports =
-            decision.nodes.iter().flatten().filter(|child| child.parent.as_deref() == Some(&node.member));
-        reports.any(|child| child.status.starts_with("passed"))
-    };
-    let is_earlier = |node: &Node| node.rule.as_deref().and_then(at) < at(id) && node.rule.is_some();
-    let nodes: Vec<&Node> = decision.nodes.iter().flatten().filter(is_for).filter(has_reports).collect();
-    if nodes.iter().any(|node| passes(node) && !is_earlier(node)) {
-        return "matches nowhere".to_owned();
-    }
-    let before = match &nodes[..] {
-        [] => "no node that it is for had a report",
-        nodes if nodes.iter().any(|node| passes(node)) => {
-            "an earlier rule matched at each node that it is for"
-        }
-        _ => "the run ended before it",
-    };
+/// That a rule of a hierarchy determined no output, as far as the run has come.
+fn unmatched_reason(decision: &Decision) -> String {
     match decision.verdict() {
         None => "is not evaluated yet".to_owned(),
-        Some(_) => format!("was not evaluated: {before}"),
+        Some(_) => "makes what no node passes up".to_owned(),
     }
 }
 

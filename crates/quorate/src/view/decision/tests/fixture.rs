@@ -467,3 +467,28 @@ pub(super) fn tree() -> Decision {
     }];
     with_notes(report, [])
 }
+
+/// A chain of `length` members, each below the one before.
+pub(super) fn chain(length: usize, severity: fn(usize) -> u64) -> Decision {
+    let mut decision = bare(Mode::Hierarchy, AssemblyRequest::Hierarchy);
+    for at in 0..length {
+        let parent = at.checked_sub(1).map(|parent| format!("n{parent}"));
+        let id = format!("n{at}");
+        let member = asked("node", &id, "Link", advice(severity(at), "It goes on.", ""));
+        decision.members.push(Member { parent: parent.clone(), ..member });
+        decision.nodes.get_or_insert_default().push(Node {
+            member: id,
+            parent,
+            status: "passed".to_owned(),
+            rule: None,
+            from: Vec::new(),
+            output: Some(Rollup {
+                severity: severity(at),
+                concern: "It goes on.".to_owned(),
+                evidence: Vec::new(),
+                suggestion: String::new(),
+            }),
+        });
+    }
+    decision
+}
