@@ -139,15 +139,9 @@ impl ExecutorArguments {
 pub(super) struct ReviewArguments {
     /// The verdict policy; by default council.yaml's, else lenient
     #[arg(long, value_parser = policy_parser())]
-    policy: Option<VerdictPolicy>,
+    pub(super) policy: Option<VerdictPolicy>,
     #[command(flatten)]
     pub(super) answers: ExecutorArguments,
-}
-
-impl ReviewArguments {
-    pub(super) fn policy(&self) -> Option<VerdictPolicy> {
-        self.policy
-    }
 }
 
 /// Maps verdicts to exit codes.
@@ -155,13 +149,7 @@ impl ReviewArguments {
 pub(super) struct FailOnArguments {
     /// Exit with 0 on anything milder than this; by default each verdict has its own exit code
     #[arg(long, value_name = "VERDICT", value_parser = fail_on_parser())]
-    fail_on: Option<FailOn>,
-}
-
-impl FailOnArguments {
-    pub(super) fn fail_on(&self) -> Option<FailOn> {
-        self.fail_on
-    }
+    pub(super) fail_on: Option<FailOn>,
 }
 
 fn fail_on_parser() -> impl TypedValueParser<Value = FailOn> {

@@ -15,36 +15,6 @@ mod locks;
 mod manifests;
 mod mcp;
 mod playbook;
-mod print_report {
-    //! Prints the report of a run; the exit code is the run's outcome.
-
-    use quorate::Outcome;
-    use quorate::runs::Recorded;
-
-    use crate::exit::{Ended, Exit, print_outcome};
-    use crate::render::{self, Extent};
-    use crate::terminal::Terminal;
-
-    /// The report in a format; `None` for an assembly's in a format for findings in files.
-    pub(super) fn text(recorded: &Recorded, extent: Extent, terminal: &Terminal) -> Option<String> {
-        match recorded {
-            Recorded::Review(review) => Some(render::report(review, extent, terminal)),
-            Recorded::Decision(decision) => render::convene::report(decision, extent, terminal),
-        }
-    }
-
-    /// Prints the report of a run.
-    pub(super) fn recorded(recorded: &Outcome<Recorded>, terminal: &Terminal) -> Ended {
-        // Formats that cannot show an assembly were refused before the run.
-        if let Some(text) = text(recorded, Extent::Screen, terminal) {
-            print_outcome(recorded, &text, terminal)?;
-        }
-        Ok(Exit::verdict(match &**recorded {
-            Recorded::Review(review) => review.exit,
-            Recorded::Decision(decision) => decision.exit,
-        }))
-    }
-}
 mod queue;
 mod report;
 mod review;

@@ -4,7 +4,8 @@
 
 use std::process::ExitCode;
 
-use quorate::view::Doc;
+use quorate::runs::Recorded;
+use quorate::view::{Doc, Extent};
 use quorate::{Error, Outcome};
 use quorate_diagnostics::Report;
 use serde::Serialize;
@@ -93,6 +94,18 @@ pub(super) fn show<T: Serialize>(
 ) -> Ended {
     let outcome = outcome?;
     print_outcome(&outcome, &render::human_or_json(&outcome.value, doc, terminal), terminal)
+}
+
+/// Prints the report of a run, whose outcome is the exit.
+pub(super) fn print_recorded(recorded: &Outcome<Recorded>, terminal: &Terminal) -> Ended {
+    // Formats that cannot show an assembly were refused before the run.
+    if let Some(text) = render::recorded(recorded, Extent::Screen, terminal) {
+        print_outcome(recorded, &text, terminal)?;
+    }
+    Ok(Exit(match &**recorded {
+        Recorded::Review(review) => review.exit,
+        Recorded::Decision(decision) => decision.exit,
+    }))
 }
 
 /// Prints warnings to standard error.

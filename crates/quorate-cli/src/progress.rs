@@ -5,7 +5,6 @@
 mod council;
 pub(crate) mod swarm;
 
-use std::io::IsTerminal as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -78,10 +77,10 @@ impl<B: Board> View<B> {
 
 impl<B: Board> Display<B> {
     fn new(shown: Shown, board: impl FnOnce(Look) -> B) -> Self {
-        let glyphs = if shown == Shown::All { Glyphs::of_terminal() } else { None };
         let has_colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-        let canvas = glyphs.map(|_| Canvas::new(ProgressDrawTarget::stderr()));
-        let board = board(Look { glyphs: glyphs.unwrap_or(Glyphs::Ascii), has_colours, frame: 0 });
+        let is_drawn = shown == Shown::All && is_redrawn();
+        let canvas = is_drawn.then(|| Canvas::new(ProgressDrawTarget::stderr()));
+        let board = board(Look { has_colours, frame: 0 });
         let view = Arc::new(Mutex::new(View { board, canvas }));
         Display { shown, view, ticker: Mutex::new(None) }
     }
@@ -321,74 +320,9 @@ impl Drop for Ticker {
     }
 }
 
-/// The characters that a terminal can display.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Glyphs {
-    Unicode,
-    Ascii,
-}
-
-impl Glyphs {
-    /// The characters of standard output; Unicode if it is not a terminal, so that files look the same everywhere.
-    pub(crate) fn of_stdout() -> Glyphs {
-        match std::io::stdout().is_terminal() {
-            true => Glyphs::of_terminal().unwrap_or(Glyphs::Ascii),
-            false => Glyphs::Unicode,
-        }
-    }
-
-    /// The characters of the process's terminal; `None` if its lines cannot be redrawn.
-    fn of_terminal() -> Option<Glyphs> {
-        let variable = |name| environment::variable(name).filter(|value| !value.is_empty());
-        let locale = variable("LC_ALL").or_else(|| variable("LC_CTYPE")).or_else(|| variable("LANG"));
-        Glyphs::of(variable("TERM").as_deref(), locale.as_deref())
-    }
-
-    /// The characters of a terminal with this `TERM` and this locale.
-    fn of(term: Option<&str>, locale: Option<&str>) -> Option<Glyphs> {
-        let unicode = cfg!(windows)
-            || locale
-                .map(str::to_ascii_lowercase)
-                .is_some_and(|name| name.contains("utf-8") || name.contains("utf8"));
-        match term {
-            Some("dumb") => None,
-            Some("linux") => Some(Glyphs::Ascii),
-            _ if unicode => Some(Glyphs::Unicode),
-            _ => Some(Glyphs::Ascii),
-        }
-    }
-
-    /// The frames of a spinner.
-    fn spinner(self) -> &'static [&'static str] {
-        match self {
-            Glyphs::Unicode => &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
-            Glyphs::Ascii => &["|", "/", "-", "\\"],
-        }
-    }
-
-    /// The cells of a bar: done, to do.
-    fn bar(self) -> [&'static str; 2] {
-        match self {
-            Glyphs::Unicode => ["█", "░"],
-            Glyphs::Ascii => ["=", "."],
-        }
-    }
-
-    /// Marks a valid answer.
-    fn success(self) -> &'static str {
-        match self {
-            Glyphs::Unicode => "✓",
-            Glyphs::Ascii => "+",
-        }
-    }
-
-    /// Marks a missing answer.
-    fn failure(self) -> &'static str {
-        match self {
-            Glyphs::Unicode => "✗",
-            Glyphs::Ascii => "x",
-        }
-    }
+/// Whether the lines of the process's terminal can be redrawn.
+fn is_redrawn() -> bool {
+    environment::variable("TERM").as_deref() != Some("dumb")
 }
 
 fn say(text: &str) {
@@ -397,17 +331,3 @@ fn say(text: &str) {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod screen_tests {
-    use super::*;
-
-    #[test]
-    fn terminals_differ() {
-        assert_eq!(Glyphs::of(Some("dumb"), Some("en_GB.UTF-8")), None);
-        assert_eq!(Glyphs::of(Some("xterm-256color"), Some("en_GB.UTF-8")), Some(Glyphs::Unicode));
-        assert_eq!(Glyphs::of(Some("linux"), Some("en_GB.UTF-8")), Some(Glyphs::Ascii));
-        #[cfg(not(windows))]
-        assert_eq!(Glyphs::of(None, Some("C")), Some(Glyphs::Ascii));
-    }
-}

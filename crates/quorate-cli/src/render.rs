@@ -1,7 +1,6 @@
 //! Formats the output of commands: a file for each topic, a function for each format. All data comes from the library's
 //! result.
 
-pub(crate) mod convene;
 pub(crate) mod conversation;
 
 pub(crate) use quorate::view::markdown;
@@ -13,6 +12,8 @@ use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use serde::Serialize;
 
 use quorate::Review;
+use quorate::convene::Plan;
+use quorate::runs::Recorded;
 use quorate::view::Doc;
 
 use crate::terminal::Terminal;
@@ -40,6 +41,30 @@ pub(crate) enum Format {
 /// The extent that `--full` asks for.
 pub(crate) fn extent(full: bool) -> Extent {
     if full { Extent::Full } else { Extent::Screen }
+}
+
+/// The report of a run in the format of the command line; `None` for an assembly's in a format for findings in files.
+pub(crate) fn recorded(recorded: &Recorded, extent: Extent, terminal: &Terminal) -> Option<String> {
+    let decision = match recorded {
+        Recorded::Review(review) => return Some(report(review, extent, terminal)),
+        Recorded::Decision(decision) => decision,
+    };
+    match terminal.format {
+        Format::Human => Some(decision.doc(extent).text(terminal.stdout)),
+        Format::Short => Some(decision.short()),
+        Format::Json => Some(json_text(decision)),
+        Format::Markdown => Some(decision.doc(extent).markdown()),
+        Format::Sarif | Format::Github | Format::Gitlab => None,
+    }
+}
+
+/// A plan in the format of the command line.
+pub(crate) fn plan(plan: &Plan, terminal: &Terminal) -> String {
+    match terminal.format {
+        Format::Human | Format::Short => plan.doc().text(terminal.stdout),
+        Format::Markdown => plan.doc().markdown(),
+        Format::Json | Format::Sarif | Format::Github | Format::Gitlab => json_text(plan),
+    }
 }
 
 /// A report in the format of the command line, ending with one line break.

@@ -88,7 +88,7 @@ mod wording {
 }
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -106,57 +106,75 @@ use live_run::LiveView;
 /// The response of a page.
 type Shown = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// The parts of a path that are in braces.
-type Parts = BTreeMap<String, String>;
+/// What a page is asked for.
+pub(crate) struct Asked {
+    /// The parts of the path that are in braces.
+    pub(crate) path: BTreeMap<String, String>,
+    /// The query as it was sent.
+    pub(crate) query: String,
+}
+
+impl Asked {
+    /// A part of the path.
+    fn part(&self, name: &str) -> String {
+        self.path.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The query.
+    fn query<Q: DeserializeOwned>(&self) -> Result<Q, Failure> {
+        serde_urlencoded::from_str(&self.query)
+            .map_err(|error| Failure::usage(format!("the query: {error}"), "go to the page without a query"))
+    }
+}
 
 /// A page without its types.
 pub(crate) struct Page {
     pub(crate) path: &'static str,
-    pub(crate) show: Box<dyn Fn(Arc<Server>, Parts, String) -> Shown + Send + Sync>,
+    pub(crate) show: Box<dyn Fn(Arc<Server>, Asked) -> Shown + Send + Sync>,
 }
 
-fn page<W>(path: &'static str, show: impl Fn(Arc<Server>, Parts, String) -> W + Send + Sync + 'static) -> Page
+/// A page; its failure is a page that says it.
+fn page<T, W>(path: &'static str, fill: fn(Arc<Server>, Asked) -> W) -> Page
 where
-    W: Future<Output = Response> + Send + 'static,
+    T: Template,
+    W: Future<Output = Result<T, Failure>> + Send + 'static,
 {
-    Page { path, show: Box::new(move |server, parts, query| Box::pin(show(server, parts, query))) }
+    let show = move |server: Arc<Server>, asked| -> Shown {
+        Box::pin(async move { respond(&server, fill(server.clone(), asked).await) })
+    };
+    Page { path, show: Box::new(show) }
+}
+
+/// A page of several templates, or a file to save.
+fn response<W>(path: &'static str, answer: fn(Arc<Server>, Asked) -> W) -> Page
+where
+    W: Future<Output = Result<Response, Failure>> + Send + 'static,
+{
+    let show = move |server: Arc<Server>, asked| -> Shown {
+        Box::pin(async move {
+            answer(server.clone(), asked).await.unwrap_or_else(|failure| failed(&server, failure))
+        })
+    };
+    Page { path, show: Box::new(show) }
 }
 
 /// All pages, besides the link that begins a session.
 pub(crate) fn all() -> Vec<Page> {
     vec![
-        page("/", |server, _, query| async move { runs::show(&server, &query).await }),
-        page(
-            "/runs/{run}",
-            |server, path, _| async move { runs::show_run(&server, part(&path, "run")).await },
-        ),
-        page("/runs/{run}/proof", |server, path, _| async move {
-            ledger::show_proof(&server, part(&path, "run")).await
-        }),
-        page("/runs/{run}/report.html", |server, path, _| async move {
-            ledger::show_report(&server, part(&path, "run")).await
-        }),
-        page("/verify", |server, _, _| async move { ledger::show_verify(&server) }),
-        page("/runs/{run}/live", |server, path, _| async move {
-            live_run::show(&server, part(&path, "run")).await
-        }),
-        page("/compare", |server, _, query| async move { compare::show(&server, &query).await }),
-        page("/talks", |server, _, _| async move { talks::show(&server).await }),
-        page("/talks/{talk}", |server, path, query| async move {
-            talks::show_talk(&server, part(&path, "talk"), &query).await
-        }),
-        page("/playbooks", |server, _, _| async move { playbooks::show(&server).await }),
-        page("/playbooks/{slug}", |server, path, _| async move {
-            playbooks::show_playbook(&server, part(&path, "slug")).await
-        }),
-        page("/audit", |server, _, query| async move { audit::show(&server, &query).await }),
-        page("/ledger", |server, _, _| async move { ledger::show(&server).await }),
+        page("/", runs::page),
+        response("/runs/{run}", runs::run_page),
+        page("/runs/{run}/proof", ledger::proof_page),
+        response("/runs/{run}/report.html", ledger::report_file),
+        page("/verify", |server, _| ready(ledger::verify_page(&server))),
+        page("/runs/{run}/live", live_run::page),
+        page("/compare", compare::page),
+        page("/talks", talks::page),
+        page("/talks/{talk}", talks::talk_page),
+        page("/playbooks", playbooks::page),
+        page("/playbooks/{slug}", playbooks::playbook_page),
+        page("/audit", audit::page),
+        page("/ledger", ledger::page),
     ]
-}
-
-/// A part of a path.
-fn part<'p>(path: &'p Parts, name: &str) -> &'p str {
-    path.get(name).map_or("", String::as_str)
 }
 
 /// What the frame around every page shows.
@@ -202,18 +220,16 @@ fn respond(server: &Server, page: Result<impl Template, Failure>) -> Response {
         Ok(Err(error)) => {
             refused(&Failure::new(StatusCode::INTERNAL_SERVER_ERROR, codes::USAGE, error.to_string(), ""))
         }
-        Err(failure) => refused(&failure.redacted(&server.quorate)),
+        Err(failure) => failed(server, failure),
     }
+}
+
+fn failed(server: &Server, failure: Failure) -> Response {
+    refused(&failure.redacted(&server.quorate))
 }
 
 fn html_response(status: StatusCode, html: String) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
-}
-
-/// The query of a page.
-fn query<Q: DeserializeOwned>(text: &str) -> Result<Q, Failure> {
-    serde_urlencoded::from_str(text)
-        .map_err(|error| Failure::usage(format!("the query: {error}"), "go to the page without a query"))
 }
 
 #[derive(Template)]

@@ -19,6 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::endpoint::{Method, Route};
 use crate::failure::Failure;
 use crate::guard::{self, Guard, OPEN};
+use crate::pages::Asked;
 use crate::{Server, api, assets, openapi, pages};
 
 /// The largest body: a text of the maximum size, escaped, and the other fields.
@@ -51,7 +52,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
         let (server, show) = (server.clone(), Arc::new(page.show));
         let answer = async move |path: Result<RawPathParams, RawPathParamsRejection>,
                                  RawQuery(query): RawQuery| match path {
-            Ok(path) => show(server, parts(&path), query.unwrap_or_default()).await,
+            Ok(path) => show(server, Asked { path: parts(&path), query: query.unwrap_or_default() }).await,
             Err(malformed) => pages::refused(&malformed_path(&malformed)),
         };
         router = router.route(page.path, get(answer));

@@ -74,14 +74,6 @@ impl Review {
         }
     }
 
-    /// The most important reason of the verdict that counts.
-    pub fn decisive_reason(&self) -> String {
-        match &self.overridden {
-            Some(decision) => decision.reason.clone(),
-            None => self.first_fix().unwrap_or_else(|| self.because.clone()),
-        }
-    }
-
     /// Whether the text passes, by the verdict that counts.
     pub fn passing(&self) -> Passing {
         let decided = self.overridden.as_ref().map(|decision| Verdict::read(&decision.verdict));

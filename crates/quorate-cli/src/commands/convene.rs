@@ -8,9 +8,8 @@ use quorate::convene::{ConveneOutcome, ConveneRequest, Inputs};
 use quorate::runs::Recorded;
 use quorate::{Draft, Outcome, Quorate, RunOptions, Trigger};
 
-use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
-use crate::exit::{Ended, Exit, print_outcome, warn};
+use crate::exit::{Ended, Exit, print_outcome, print_recorded, warn};
 use crate::progress::Progress;
 #[cfg(feature = "postgres")]
 use crate::progress::Shown;
@@ -129,7 +128,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     let convening = quorate.convening(request);
     if arguments.dry_run {
         let plan = convening.plan().await?;
-        return print_outcome(&plan, &render::convene::plan(&plan, terminal), terminal);
+        return print_outcome(&plan, &render::plan(&plan, terminal), terminal);
     }
     let progress = Progress::new(terminal.progress);
     let Outcome { value, warnings } = match arguments.if_due {
@@ -142,7 +141,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     match value {
         ConveneOutcome::Decided(decision) => {
             let recorded = Outcome { value: Recorded::Decision(decision), warnings };
-            print_report::recorded(&recorded, terminal)
+            print_recorded(&recorded, terminal)
         }
         ConveneOutcome::NotDue(why) => {
             warn(&warnings, terminal);

@@ -91,9 +91,9 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     let is_step = matches!(target, GithubTarget::Step { .. });
     // Like files named on the command line, texts are reviewed regardless of tier.
     let review = ReviewRequest {
-        policy: review.policy(),
+        policy: review.policy,
         options: review.answers.options(),
-        fail_on: fail.fail_on(),
+        fail_on: fail.fail_on,
         ..ReviewRequest::default()
     };
     let request = GithubRequest { patterns, review, target };

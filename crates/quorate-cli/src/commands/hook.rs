@@ -144,9 +144,9 @@ async fn review(
     terminal: &Terminal,
 ) -> Result<Option<Review>, Error> {
     let review = ReviewRequest {
-        policy: settings.review.policy(),
+        policy: settings.review.policy,
         options: settings.review.answers.options(),
-        fail_on: settings.fail.fail_on(),
+        fail_on: settings.fail.fail_on,
         ..ReviewRequest::default()
     };
     let quorate = settings.places.clone().apply(quorate);

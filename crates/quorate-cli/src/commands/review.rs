@@ -127,8 +127,8 @@ fn prepare(
         artifact_type: arguments.artifact_type,
         tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
         tier_policy: if arguments.tiered { TierPolicy::Obey } else { TierPolicy::Ignore },
-        policy: arguments.review.policy(),
-        fail_on: arguments.fail.fail_on(),
+        policy: arguments.review.policy,
+        fail_on: arguments.fail.fail_on,
         options: RunOptions { producer: arguments.producer.producer(), ..arguments.review.answers.options() },
     };
     let settings = Settings {

@@ -11,16 +11,16 @@ use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::{Body, codes};
 use serde_json::json;
 
-use super::{print_report, report};
+use super::report;
 use crate::arguments::{
     EventsArguments, FailOnArguments, HumanOrJson, OutputArguments, PathArguments, ReviewArguments, one_of,
     since, verdict_parser,
 };
 use crate::events::{Events, Role};
-use crate::exit::{Ended, Exit, exit_with_error, print_outcome, show};
+use crate::exit::{Ended, Exit, exit_with_error, print_outcome, print_recorded, show};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
-use crate::render::{Extent, Format, extent};
+use crate::render::{self, Extent, Format, extent};
 use crate::terminal::Terminal;
 
 /// List the runs of the ledger: open ones first, in each part the newest first
@@ -128,10 +128,10 @@ pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, te
             Recorded::Review(review) => run = review.run,
         }
     }
-    let (options, policy, fail_on) = (review.answers.options(), review.policy(), fail.fail_on());
+    let (options, policy, fail_on) = (review.answers.options(), review.policy, fail.fail_on);
     let request = ResumeRequest { run, options, policy, fail_on };
     match Progress::new(terminal.progress).follow(quorate.resume(request)).await {
-        Ok(recorded) => print_report::recorded(&recorded, terminal),
+        Ok(recorded) => print_recorded(&recorded, terminal),
         // A usage error is printed in the readable format.
         Err(error) if error.kind() == ErrorKind::InvalidRequest => {
             Ok(exit_with_error(&error, Format::Human, terminal))
@@ -272,7 +272,7 @@ pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, termin
         return report::show(arguments.run, &quorate, terminal).await;
     }
     let shown = quorate.show(&arguments.run).await?;
-    match print_report::text(&shown, extent(arguments.full), terminal) {
+    match render::recorded(&shown, extent(arguments.full), terminal) {
         Some(text) => print_outcome(&shown, &text, terminal),
         None => Ok(unsupported_format(&arguments.run, terminal)),
     }

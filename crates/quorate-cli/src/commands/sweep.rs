@@ -69,7 +69,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
         mode: if arguments.dry_run { SweepMode::DryRun } else { SweepMode::Run },
         jobs: usize::from(arguments.jobs),
-        policy: arguments.review.policy(),
+        policy: arguments.review.policy,
         options: arguments.review.answers.options(),
         ..SweepRequest::default()
     };

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use quorate::{Caps, Event, Money, Name, Status};
 use tokio::time::Instant;
 
-use super::{Board, Glyphs, LASTING};
+use super::{Board, LASTING};
 use crate::render::layout::{one_line, truncate};
 use crate::render::wording::{amount, dollars, duration, list_limited, status, step as named};
 
@@ -218,8 +218,8 @@ impl Board for CouncilBoard {
         let head = look.paint(Style::new().bold(), &truncate(&self.head(now), width.saturating_sub(1)));
         let line = |member: &Member| {
             let mark = match member.state {
-                State::Answered(..) => look.paint(AnsiColor::Green.on_default(), look.glyphs.success()),
-                State::Absent(..) => look.paint(AnsiColor::Red.on_default(), look.glyphs.failure()),
+                State::Answered(..) => look.paint(AnsiColor::Green.on_default(), "✓"),
+                State::Absent(..) => look.paint(AnsiColor::Red.on_default(), "✗"),
                 _ => look.spinner(),
             };
             format!("{mark} {}", truncate(&self.line(member, now), width.saturating_sub(3)))
@@ -285,8 +285,7 @@ impl Board for SweepBoard {
     fn screen(&mut self, width: usize, now: Instant) -> Vec<String> {
         self.look.frame += 1;
         let filled = (BAR_CELLS * self.done).checked_div(self.planned).unwrap_or(0).min(BAR_CELLS);
-        let [done, pending] = self.look.glyphs.bar();
-        let bar = done.repeat(filled) + &pending.repeat(BAR_CELLS - filled);
+        let bar = "█".repeat(filled) + &"░".repeat(BAR_CELLS - filled);
         let paths: Vec<&str> = self.active.iter().map(|(path, _)| &**path).collect();
         let time = clock(now.saturating_duration_since(self.began));
         let text = format!("{bar} {}/{} {time} {}", self.done, self.planned, paths.join(", "));
@@ -308,9 +307,11 @@ impl Board for SweepBoard {
     }
 }
 
-/// The characters and colours of a terminal, and the number of its present picture.
+/// The frames of a spinner.
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// The colours of a terminal, and the number of its present picture.
 pub(super) struct Look {
-    pub(super) glyphs: Glyphs,
     pub(super) has_colours: bool,
     pub(super) frame: usize,
 }
@@ -321,8 +322,7 @@ impl Look {
     }
 
     pub(super) fn spinner(&self) -> String {
-        let frames = self.glyphs.spinner();
-        self.paint(AnsiColor::Cyan.on_default(), frames[self.frame % frames.len()])
+        self.paint(AnsiColor::Cyan.on_default(), SPINNER[self.frame % SPINNER.len()])
     }
 }
 

@@ -123,7 +123,7 @@ impl<B: Board> Shot<B> {
     fn new(board: impl FnOnce(Look) -> B) -> Shot<B> {
         let terminal = Terminal::default();
         let canvas = Canvas::new(terminal.target());
-        let board = board(Look { glyphs: Glyphs::Ascii, has_colours: false, frame: 0 });
+        let board = board(Look { has_colours: false, frame: 0 });
         Shot { terminal, canvas, board, began: Instant::now() }
     }
 
@@ -179,25 +179,25 @@ fn each_member_keeps_its_line_until_the_end() {
     }
     insta::assert_snapshot!(shot.draw(), @"
     round 1   0:00
-    / skeptic   round 1  waiting  0:00 of 2:00
-    / evidence  round 1  waiting  0:00 of 2:00
+    ⠙ skeptic   round 1  waiting  0:00 of 2:00
+    ⠙ evidence  round 1  waiting  0:00 of 2:00
     ");
     shot.board.observe(&retried("r1", "skeptic", "`would_block` is\nmissing"));
     shot.board.observe(&answered("r1", "evidence", Status::TimedOut, 90_000, None));
     shot.board.observe(&spent(3, "0.02 USD"));
     insta::assert_snapshot!(shot.draw(), @"
     round 1   0:00   3 of at most 40 calls   $0.02 of $1.00
-    - skeptic   round 1  asked again  0:00 of 2:00  `would_blo…
-    x evidence  round 1  timed out  1 min 30 s
+    ⠹ skeptic   round 1  asked again  0:00 of 2:00  `would_blo…
+    ✗ evidence  round 1  timed out  1 min 30 s
     ");
     shot.board.observe(&answered("r1", "skeptic", Status::Answered, 3_200, Some("ships")));
     shot.board.observe(&asked("adjudicate", "adjudicator"));
     shot.board.observe(&waiting("adjudicate", "adjudicator"));
-    insta::assert_snapshot!(shot.draw(), @r"
+    insta::assert_snapshot!(shot.draw(), @"
     adjudication   0:00   3 of at most 40 calls   $0.02 of $1.…
-    + skeptic      round 1       answered  3.2 s  ships
-    x evidence     round 1       timed out  1 min 30 s
-    \ adjudicator  adjudication  HTTP 503, trying again in 8 s…
+    ✓ skeptic      round 1       answered  3.2 s  ships
+    ✗ evidence     round 1       timed out  1 min 30 s
+    ⠸ adjudicator  adjudication  HTTP 503, trying again in 8 s…
     ");
     shot.board.observe(&answered("r1", "nobody", Status::Late, 0, None));
     assert_eq!(shot.clear(), "");
@@ -212,8 +212,8 @@ fn an_answer_that_comes_in_is_counted() {
     }
     insta::assert_snapshot!(shot.draw(), @"
     round 1   0:00
-    / skeptic   round 1  thinking  0:00 of 2:00
-    / evidence  round 1  writing  0:00 of 2:00  1001 tokens so…
+    ⠙ skeptic   round 1  thinking  0:00 of 2:00
+    ⠙ evidence  round 1  writing  0:00 of 2:00  1001 tokens so…
     ");
 }
 
@@ -229,18 +229,18 @@ fn many_members_take_turns_on_the_screen() {
     }
     insta::assert_snapshot!(shot.draw(), @"
     round 3: 486 of 500 answered, 4 without an answer   0:00
-    + m489  round 3  answered  5 ms
-    + m490  round 3  answered  5 ms
-    / m491  round 3  waiting  0:00 of 2:00
-    / m492  round 3  waiting  0:00 of 2:00
-    / m493  round 3  waiting  0:00 of 2:00
-    / m494  round 3  waiting  0:00 of 2:00
-    / m495  round 3  waiting  0:00 of 2:00
-    / m496  round 3  waiting  0:00 of 2:00
-    / m497  round 3  waiting  0:00 of 2:00
-    / m498  round 3  waiting  0:00 of 2:00
-    / m499  round 3  waiting  0:00 of 2:00
-    / m500  round 3  waiting  0:00 of 2:00
+    ✓ m489  round 3  answered  5 ms
+    ✓ m490  round 3  answered  5 ms
+    ⠙ m491  round 3  waiting  0:00 of 2:00
+    ⠙ m492  round 3  waiting  0:00 of 2:00
+    ⠙ m493  round 3  waiting  0:00 of 2:00
+    ⠙ m494  round 3  waiting  0:00 of 2:00
+    ⠙ m495  round 3  waiting  0:00 of 2:00
+    ⠙ m496  round 3  waiting  0:00 of 2:00
+    ⠙ m497  round 3  waiting  0:00 of 2:00
+    ⠙ m498  round 3  waiting  0:00 of 2:00
+    ⠙ m499  round 3  waiting  0:00 of 2:00
+    ⠙ m500  round 3  waiting  0:00 of 2:00
     ");
     assert_eq!(shot.clear(), "");
 }
@@ -298,8 +298,8 @@ fn speakers_are_shown_with_the_time_that_they_take() {
         shot.board.observe(&EventKind::ParticipantStarted { participant, executor });
     }
     insta::assert_snapshot!(shot.draw(), @"
-    / ada      waiting  0:00
-    / barbara  waiting  0:00
+    ⠙ ada      waiting  0:00
+    ⠙ barbara  waiting  0:00
     ");
     let later = Instant::now() + LASTING;
     assert_eq!(shot.board.lasting(later), ["still waiting for ada and barbara after 2 s"]);
@@ -326,7 +326,7 @@ fn a_bar_for_a_sweep() {
     shot.board.started("a.md");
     shot.board.started("b.md");
     shot.board.ended("a.md");
-    insta::assert_snapshot!(shot.draw(), @"/ ======.................. 1/4 0:00 b.md");
+    insta::assert_snapshot!(shot.draw(), @"⠙ ██████░░░░░░░░░░░░░░░░░░ 1/4 0:00 b.md");
     // A line on a wait stays above the bar.
     shot.canvas.print("skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s");
     let shown = shot.draw();

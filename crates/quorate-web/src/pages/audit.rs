@@ -4,18 +4,17 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::response::Response;
 use quorate::audit::{Audit, Producer};
 
 use super::chart::{Line, line};
-use super::{Frame, query, respond};
+use super::{Asked, Frame};
 use crate::Server;
 use crate::api::runs::{AuditQuery, load_audit};
 use crate::failure::Failure;
 
 #[derive(Template)]
 #[template(path = "audit.html")]
-struct AuditPage {
+pub(super) struct AuditPage {
     frame: Frame,
     since: String,
     artifact_type: String,
@@ -39,21 +38,18 @@ const MAX_WEEKS: usize = 12;
 const WEEK: i64 = 7;
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
-    respond(server, page(server, text).await)
-}
-
-async fn page(server: &Arc<Server>, text: &str) -> Result<AuditPage, Failure> {
-    let asked: AuditQuery = query(text)?;
+pub(super) async fn page(server: Arc<Server>, asked: Asked) -> Result<AuditPage, Failure> {
+    let query: AuditQuery = asked.query()?;
     let (since, artifact_type) =
-        (asked.since.clone().unwrap_or_default(), asked.artifact_type.clone().unwrap_or_default());
-    let audit = load_audit(server, asked).await?;
+        (query.since.clone().unwrap_or_default(), query.artifact_type.clone().unwrap_or_default());
+    let audit = load_audit(&server, query).await?;
     let flag = |name: &str, value: &str| match value {
         "" => String::new(),
         value => format!(" --{name} {value}"),
     };
     let command = format!("quorate audit{}{}", flag("since", &since), flag("type", &artifact_type));
-    let frame = Frame::new(server, "Audit", "audit", command).with_json(format!("/api/v1/audit?{text}"));
+    let json = format!("/api/v1/audit?{}", asked.query);
+    let frame = Frame::new(&server, "Audit", "audit", command).with_json(json);
     Ok(AuditPage { frame, since, artifact_type, audit: audit.doc().html(), courses: courses(&audit) })
 }
 

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::response::Response;
 use quorate::runs::CompareRequest;
 use serde::Deserialize;
 
-use super::{Frame, query, respond};
+use super::{Asked, Frame};
 use crate::Server;
 use crate::api::runs::load_comparison;
 use crate::failure::Failure;
@@ -22,7 +21,7 @@ struct Query {
 
 #[derive(Template)]
 #[template(path = "compare.html")]
-struct ComparePage {
+pub(super) struct ComparePage {
     frame: Frame,
     asked: Query,
     /// The comparison as HTML, if one was asked for.
@@ -30,21 +29,18 @@ struct ComparePage {
 }
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
-    respond(server, page(server, text).await)
-}
-
-async fn page(server: &Arc<Server>, text: &str) -> Result<ComparePage, Failure> {
-    let asked: Query = query(text)?;
+pub(super) async fn page(server: Arc<Server>, asked: Asked) -> Result<ComparePage, Failure> {
+    let asked: Query = asked.query()?;
     if asked.b.is_empty() {
-        let frame = Frame::new(server, "Compare", "runs", "quorate compare".to_owned());
+        let frame = Frame::new(&server, "Compare", "runs", "quorate compare".to_owned());
         return Ok(ComparePage { frame, asked, compared: None });
     }
     let request = CompareRequest { a: Some(asked.a), b: asked.b };
-    let compared = load_comparison(server, request).await?;
+    let compared = load_comparison(&server, request).await?;
     let command = format!("quorate compare {} {}", compared.a.run, compared.b.run);
     let json = format!("/api/v1/compare?a={}&b={}", compared.a.run, compared.b.run);
-    let frame = Frame::new(server, format!("Compare {}", compared.artifact), "runs", command).with_json(json);
+    let frame =
+        Frame::new(&server, format!("Compare {}", compared.artifact), "runs", command).with_json(json);
     let html = compared.doc().html();
     Ok(ComparePage { frame, asked: Query { a: compared.a.run, b: compared.b.run }, compared: Some(html) })
 }

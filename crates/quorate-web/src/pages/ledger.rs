@@ -11,7 +11,7 @@ use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
 
 use super::wording::digit_groups;
-use super::{Frame, respond};
+use super::{Asked, Frame};
 use crate::api::ledger::{Checkpoint, load};
 use crate::failure::Failure;
 use crate::report;
@@ -19,7 +19,7 @@ use crate::{Server, assets};
 
 #[derive(Template)]
 #[template(path = "ledger.html")]
-struct LedgerPage {
+pub(super) struct LedgerPage {
     frame: Frame,
     /// Its address; `None` before the first run.
     ledger: Option<String>,
@@ -29,13 +29,9 @@ struct LedgerPage {
 }
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>) -> Response {
-    respond(server, page(server).await)
-}
-
-async fn page(server: &Arc<Server>) -> Result<LedgerPage, Failure> {
-    let frame = Frame::new(server, "Ledger", "ledger", "quorate ledger stats".to_owned());
-    let held = match load(server).await {
+pub(super) async fn page(server: Arc<Server>, _: Asked) -> Result<LedgerPage, Failure> {
+    let frame = Frame::new(&server, "Ledger", "ledger", "quorate ledger stats".to_owned());
+    let held = match load(&server).await {
         Err(failure) if failure.problem.code == codes::RUN_UNKNOWN.as_str() => {
             return Ok(LedgerPage { frame, ledger: None, counts: Vec::new(), checkpoint: None, unsealed: 0 });
         }
@@ -62,7 +58,7 @@ async fn page(server: &Arc<Server>) -> Result<LedgerPage, Failure> {
 
 #[derive(Template)]
 #[template(path = "proof.html")]
-struct ProofPage {
+pub(super) struct ProofPage {
     frame: Frame,
     verify: String,
     run: String,
@@ -70,27 +66,10 @@ struct ProofPage {
 }
 
 /// The page.
-pub(super) async fn show_proof(server: &Arc<Server>, run: &str) -> Response {
-    respond(server, proof_page(server, run).await)
-}
-
-/// The report, as a file to save.
-pub(super) async fn show_report(server: &Arc<Server>, run: &str) -> Response {
-    match draw_report(server, run).await {
-        // A run's id has letters and digits alone.
-        Ok((run, html)) => {
-            let name = format!("attachment; filename=\"quorate-{run}.html\"");
-            ([(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, name)], html)
-                .into_response()
-        }
-        Err(failure) => respond(server, Err::<ProofPage, _>(failure)),
-    }
-}
-
-async fn proof_page(server: &Arc<Server>, run: &str) -> Result<ProofPage, Failure> {
-    let file = collect(server, run).await?;
+pub(super) async fn proof_page(server: Arc<Server>, asked: Asked) -> Result<ProofPage, Failure> {
+    let file = collect(&server, asked.part("run")).await?;
     let run = file.content.run.to_string();
-    let frame = Frame::new(server, format!("Proof of {run}"), "runs", format!("quorate ledger prove {run}"));
+    let frame = Frame::new(&server, format!("Proof of {run}"), "runs", format!("quorate ledger prove {run}"));
     Ok(ProofPage {
         frame: frame.with_json(format!("/api/v1/runs/{run}/proof")),
         verify: assets::url("verify.js"),
@@ -99,31 +78,35 @@ async fn proof_page(server: &Arc<Server>, run: &str) -> Result<ProofPage, Failur
     })
 }
 
-async fn draw_report(server: &Arc<Server>, run: &str) -> Result<(String, String), Failure> {
-    let file = collect(server, run).await?;
+/// The report, as a file to save.
+pub(super) async fn report_file(server: Arc<Server>, asked: Asked) -> Result<Response, Failure> {
+    let file = collect(&server, asked.part("run")).await?;
     let html = report::draw(&file).map_err(|why| {
         let body = Body::new(format!("the report cannot be drawn: {why}"));
         Error::new(ErrorKind::Configuration, codes::PROOF_INVALID, body)
     })?;
-    Ok((file.content.run.to_string(), html))
+    // A run's id has letters and digits alone.
+    let name = format!("attachment; filename=\"quorate-{}.html\"", file.content.run);
+    let head = [(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, name)];
+    Ok((head, html).into_response())
 }
 
-async fn collect(server: &Arc<Server>, run: &str) -> Result<ReportFile, Failure> {
-    let (quorate, run) = (server.reading().await?, run.to_owned());
+async fn collect(server: &Arc<Server>, run: String) -> Result<ReportFile, Failure> {
+    let quorate = server.reading().await?;
     let collected = async move { quorate.report_file(&run, ReportScope::Everything).await };
     Ok(server.jobs.compute(collected).await?.value)
 }
 
 #[derive(Template)]
 #[template(path = "verify.html")]
-struct VerifyPage {
+pub(super) struct VerifyPage {
     frame: Frame,
     verify: String,
 }
 
 /// The page.
-pub(super) fn show_verify(server: &Arc<Server>) -> Response {
+pub(super) fn verify_page(server: &Server) -> Result<VerifyPage, Failure> {
     let frame =
         Frame::new(server, "Verify", "verify", "quorate ledger check-proof FILE --key KEY".to_owned());
-    respond(server, Ok(VerifyPage { frame, verify: assets::url("verify.js") }))
+    Ok(VerifyPage { frame, verify: assets::url("verify.js") })
 }

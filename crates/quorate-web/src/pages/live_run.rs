@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::response::Response;
 use quorate::runs::{Amounts, Live, LiveMember, LiveState, Question, QuestionState};
 use quorate::view::wording::{self, duration, list_limited};
 
 use super::wording::{Mark, digit_groups};
-use super::{Frame, respond};
+use super::{Asked, Frame};
 use crate::Server;
 use crate::api::runs::load_live;
 use crate::failure::Failure;
 
 #[derive(Template)]
 #[template(path = "live_run.html")]
-struct LivePage {
+pub(super) struct LivePage {
     frame: Frame,
     run: String,
     mark: Mark,
@@ -171,12 +170,9 @@ fn spent_of_budget(spent: &Amounts, budget: &Amounts) -> String {
 }
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>, run: &str) -> Response {
-    respond(server, page(server, run).await)
-}
-
-async fn page(server: &Arc<Server>, run: &str) -> Result<LivePage, Failure> {
-    let live = load_live(server, run.to_owned()).await?;
+pub(super) async fn page(server: Arc<Server>, asked: Asked) -> Result<LivePage, Failure> {
+    let (server, run) = (&server, asked.part("run"));
+    let live = load_live(server, run).await?;
     let mark = Mark::of(live.verdict.as_deref());
     let frame =
         Frame::new(server, format!("{} live", mark.word), "runs", format!("quorate show {}", live.run));

@@ -3,31 +3,26 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::response::Response;
 use quorate::playbook::{DRIFTED, ListedPlaybook, PlaybookView};
 
 use super::chart::Course;
-use super::{Frame, chart, respond};
+use super::{Asked, Frame, chart};
 use crate::Server;
 use crate::api::playbooks::{list, load_playbook};
 use crate::failure::Failure;
 
 #[derive(Template)]
 #[template(path = "playbooks.html")]
-struct PlaybooksPage {
+pub(super) struct PlaybooksPage {
     frame: Frame,
     playbooks: Vec<ListedPlaybook>,
     problems: Vec<String>,
 }
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>) -> Response {
-    respond(server, page(server).await)
-}
-
-async fn page(server: &Arc<Server>) -> Result<PlaybooksPage, Failure> {
-    let frame = Frame::new(server, "Playbooks", "playbooks", "quorate playbook list".to_owned());
-    let listed = list(server).await?;
+pub(super) async fn page(server: Arc<Server>, _: Asked) -> Result<PlaybooksPage, Failure> {
+    let frame = Frame::new(&server, "Playbooks", "playbooks", "quorate playbook list".to_owned());
+    let listed = list(&server).await?;
     let problems = listed.warnings.refusals.iter().map(|refusal| refusal.body.message.clone()).collect();
     let playbooks = listed.value.playbooks;
     Ok(PlaybooksPage { frame: frame.with_json("/api/v1/playbooks".to_owned()), playbooks, problems })
@@ -35,7 +30,7 @@ async fn page(server: &Arc<Server>) -> Result<PlaybooksPage, Failure> {
 
 #[derive(Template)]
 #[template(path = "playbook.html")]
-struct PlaybookPage {
+pub(super) struct PlaybookPage {
     frame: Frame,
     view: PlaybookView,
     warning: Option<&'static str>,
@@ -46,14 +41,10 @@ struct PlaybookPage {
 }
 
 /// The page.
-pub(super) async fn show_playbook(server: &Arc<Server>, slug: &str) -> Response {
-    respond(server, playbook_page(server, slug).await)
-}
-
-async fn playbook_page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage, Failure> {
-    let view = load_playbook(server, slug.to_owned()).await?;
+pub(super) async fn playbook_page(server: Arc<Server>, asked: Asked) -> Result<PlaybookPage, Failure> {
+    let view = load_playbook(&server, asked.part("slug")).await?;
     let slug = &view.state.playbook.slug;
-    let frame = Frame::new(server, slug.clone(), "playbooks", format!("quorate playbook history {slug}"));
+    let frame = Frame::new(&server, slug.clone(), "playbooks", format!("quorate playbook history {slug}"));
     let warning = match (view.state.drifted, view.state.intact) {
         (true, _) => Some(DRIFTED),
         (false, false) => Some("The file is not what the ledger has: quorate playbook list says why."),

@@ -11,7 +11,7 @@ use quorate::{AssemblyVerdict, Choices, Verdict};
 
 use super::live_run::LiveView;
 use super::wording::Mark;
-use super::{Frame, Surroundings, assembly_run, query, respond, review_run};
+use super::{Asked, Frame, Surroundings, assembly_run, respond, review_run};
 use crate::Server;
 use crate::api::runs::{Query, list, load_live, load_report};
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ const MAX_NAMES: usize = 3;
 
 #[derive(Template)]
 #[template(path = "runs.html")]
-struct RunsPage {
+pub(super) struct RunsPage {
     frame: Frame,
     filter: Query,
     verdicts: Vec<(&'static str, bool)>,
@@ -47,12 +47,9 @@ struct RunsPage {
 }
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
-    respond(server, page(server, text).await)
-}
-
-async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
-    let filter: Query = query(text)?;
+pub(super) async fn page(server: Arc<Server>, asked: Asked) -> Result<RunsPage, Failure> {
+    let server = &server;
+    let filter: Query = asked.query()?;
     let listed = list(server, &filter).await?;
     let chosen = |chosen: &Option<String>| chosen.as_deref().unwrap_or_default().to_lowercase();
     let (verdict, mode) = (chosen(&filter.verdict), chosen(&filter.mode));
@@ -93,7 +90,7 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
         about,
         has_makers: rows.iter().any(|(run, _)| run.producer.is_some()),
         has_overrides: rows.iter().any(|(run, _)| run.overridden.is_some()),
-        frame: frame.with_json(format!("/api/v1/runs?{}", text)),
+        frame: frame.with_json(format!("/api/v1/runs?{}", asked.query)),
         is_filtered: !given.is_empty() || filter.before.is_some(),
         // The page of a workspace whose files are refused still lists its runs.
         choices: server.quorate.choices().unwrap_or_default(),
@@ -195,20 +192,16 @@ fn week(runs: &[ListedRun], now_ms: i64) -> (Vec<Bar>, String) {
 }
 
 /// The page.
-pub(super) async fn show_run(server: &Arc<Server>, run: &str) -> Response {
-    match load_run(server, run).await {
-        Ok((Recorded::Review(report), around)) => {
-            respond(server, Ok(review_run::page(server, *report, around)))
-        }
-        Ok((Recorded::Decision(report), around)) => {
-            respond(server, Ok(assembly_run::page(server, *report, around)))
-        }
-        Err(failure) => respond(server, Err::<review_run::ReviewPage, _>(failure)),
-    }
+pub(super) async fn run_page(server: Arc<Server>, asked: Asked) -> Result<Response, Failure> {
+    let (server, (recorded, around)) = (&server, load_run(&server, asked.part("run")).await?);
+    Ok(match recorded {
+        Recorded::Review(report) => respond(server, Ok(review_run::page(server, *report, around))),
+        Recorded::Decision(report) => respond(server, Ok(assembly_run::page(server, *report, around))),
+    })
 }
 
-async fn load_run(server: &Arc<Server>, run: &str) -> Result<(Recorded, Surroundings), Failure> {
-    let report = load_report(server, run.to_owned()).await?;
+async fn load_run(server: &Arc<Server>, run: String) -> Result<(Recorded, Surroundings), Failure> {
+    let report = load_report(server, run).await?;
     let (run, is_open, is_incomplete) = match &report {
         Recorded::Review(report) => (
             report.run.clone(),

@@ -4,34 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::response::Response;
 use quorate::conversation::{Doing, Next, ParticipantState, Talk, TurnOutcome};
 
-use super::{Frame, query, respond};
+use super::{Asked, Frame};
 use crate::Server;
 use crate::api::talks::{ShownTalk, TalkQuery, list, load_talk};
 use crate::failure::Failure;
 
 #[derive(Template)]
 #[template(path = "talks.html")]
-struct TalksPage {
+pub(super) struct TalksPage {
     frame: Frame,
     talks: Vec<Talk>,
 }
 
 /// The page.
-pub(super) async fn show(server: &Arc<Server>) -> Response {
-    respond(server, page(server).await)
-}
-
-async fn page(server: &Arc<Server>) -> Result<TalksPage, Failure> {
-    let frame = Frame::new(server, "Conversations", "talks", "quorate log MANIFEST".to_owned());
-    Ok(TalksPage { frame: frame.with_json("/api/v1/talks".to_owned()), talks: list(server).await? })
+pub(super) async fn page(server: Arc<Server>, _: Asked) -> Result<TalksPage, Failure> {
+    let frame = Frame::new(&server, "Conversations", "talks", "quorate log MANIFEST".to_owned());
+    Ok(TalksPage { frame: frame.with_json("/api/v1/talks".to_owned()), talks: list(&server).await? })
 }
 
 #[derive(Template)]
 #[template(path = "talk.html")]
-struct TalkPage {
+pub(super) struct TalkPage {
     frame: Frame,
     talk: ShownTalk,
     /// What became of turns, by their ids: who was selected and failed, or why no participant was.
@@ -44,15 +39,12 @@ struct TalkPage {
 }
 
 /// The page.
-pub(super) async fn show_talk(server: &Arc<Server>, id: &str, text: &str) -> Response {
-    respond(server, talk_page(server, id, text).await)
-}
-
-async fn talk_page(server: &Arc<Server>, id: &str, text: &str) -> Result<TalkPage, Failure> {
-    let asked: TalkQuery = query(text)?;
-    let talk = load_talk(server, id, &asked).await?;
+pub(super) async fn talk_page(server: Arc<Server>, asked: Asked) -> Result<TalkPage, Failure> {
+    let query: TalkQuery = asked.query()?;
+    let talk = load_talk(&server, &asked.part("talk"), &query).await?;
     let state = &talk.now;
-    let frame = Frame::new(server, state.runtime.clone(), "talks", format!("quorate log {}", state.manifest));
+    let frame =
+        Frame::new(&server, state.runtime.clone(), "talks", format!("quorate log {}", state.manifest));
     let older = talk.turns.first().filter(|_| talk.more).map(|first| {
         let before = serde_urlencoded::to_string([("before", &first.id)]).unwrap_or_default();
         format!("/talks/{}?{before}", state.id)
@@ -61,7 +53,7 @@ async fn talk_page(server: &Arc<Server>, id: &str, text: &str) -> Result<TalkPag
         frame: frame.with_json(format!("/api/v1/talks/{}", state.id)),
         notes: state.outcomes.iter().map(|outcome| (outcome.turn.clone(), turn_notes(outcome))).collect(),
         older,
-        is_newest: asked.before.is_none(),
+        is_newest: query.before.is_none(),
         can_write: !server.read_only,
         talk,
     })

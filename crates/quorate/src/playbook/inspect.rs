@@ -88,11 +88,7 @@ pub(crate) fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool
         report.add_source(book.document.shown.clone(), book.document.text.clone());
         let has_history = check_history(library, book, &mut report);
         kept |= has_history;
-        let trial = match has_history && book.playbook.status == Status::Shadow {
-            true => Trial::Accepted,
-            false => Trial::None,
-        };
-        check_prompts(library, book, trial, &candidates, &mut report);
+        check_prompts(library, book, has_history, &candidates, &mut report);
         check_gates(library, book, &mut report);
         if book.playbook.status != Status::Archived {
             for body in library::ineffective_claims(&library.catalogue, &book.playbook) {
@@ -142,20 +138,11 @@ fn check_history(library: &Library, book: &PlaybookFile, report: &mut Report) ->
     }
 }
 
-/// Whether a playbook is on trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trial {
-    /// Accepted, and in shadow.
-    Accepted,
-    /// Not in shadow, or never accepted.
-    None,
-}
-
-/// Checks the effect of a playbook on the prompts of its operators.
+/// Checks the effect of a playbook on the prompts of its operators. One with a history was accepted.
 fn check_prompts(
     library: &Library,
     book: &PlaybookFile,
-    trial: Trial,
+    has_history: bool,
     standing: &[(String, Vec<Candidate>)],
     report: &mut Report,
 ) {
@@ -166,7 +153,7 @@ fn check_prompts(
         let place = match &objection.cause {
             // A shadow playbook replaces nothing yet, and the active ones may change: the gate checks it when it is
             // promoted.
-            Cause::Collapse if trial == Trial::Accepted => continue,
+            Cause::Collapse if has_history && book.playbook.status == Status::Shadow => continue,
             Cause::Locked(touch) => excerpt_place(&book.document, &touch.excerpt),
             Cause::UnknownBlock => book.document.value_place("block"),
             Cause::Collapse => book.document.value_place("kind"),

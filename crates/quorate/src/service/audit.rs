@@ -663,18 +663,19 @@ fn pair_report((first, second): &(String, String), pair: &Pair) -> PairReport {
 
 impl From<Costs> for CostsReport {
     fn from(costs: Costs) -> Self {
-        let executors = costs.executors.into_iter();
-        let members = costs.members.into_iter();
-        let types = costs.types.into_iter();
-        let months = costs.months.into_iter();
+        fn list<K, T>(sums: BTreeMap<K, SumReport>, entry: fn((K, SumReport)) -> T) -> Vec<T> {
+            sums.into_iter().map(entry).collect()
+        }
         CostsReport {
             all: costs.all,
-            executors: executors
-                .map(|((executor, model), sum)| ExecutorCosts { executor, model, sum })
-                .collect(),
-            members: members.map(|(member, sum)| MemberCosts { member, sum }).collect(),
-            artifact_types: types.map(|(artifact_type, sum)| TypeCosts { artifact_type, sum }).collect(),
-            months: months.map(|(month, sum)| MonthCosts { month, sum }).collect(),
+            executors: list(costs.executors, |((executor, model), sum)| ExecutorCosts {
+                executor,
+                model,
+                sum,
+            }),
+            members: list(costs.members, |(member, sum)| MemberCosts { member, sum }),
+            artifact_types: list(costs.types, |(artifact_type, sum)| TypeCosts { artifact_type, sum }),
+            months: list(costs.months, |(month, sum)| MonthCosts { month, sum }),
         }
     }
 }

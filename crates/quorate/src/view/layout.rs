@@ -245,29 +245,6 @@ pub fn indented(text: &str, indent: usize) -> String {
     out
 }
 
-/// Replaces drawing characters by ASCII of the same width.
-pub fn ascii(text: &str) -> String {
-    let plain = |c| match c {
-        '─' | '–' | '—' => '-',
-        '│' | '┃' | '┊' => '|',
-        '├' | '┌' | '╭' => '+',
-        '└' | '╰' | '↳' => '`',
-        '█' => '#',
-        '░' => '.',
-        '…' => '~',
-        '×' => 'x',
-        '⋮' => ':',
-        '→' => '>',
-        '←' => '<',
-        '≈' => '=',
-        '“' | '”' => '"',
-        '•' => '*',
-        '·' => '-',
-        c => c,
-    };
-    text.chars().map(plain).collect()
-}
-
 /// Shortens a text to at most this number of characters, with an ellipsis.
 pub fn truncate(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
