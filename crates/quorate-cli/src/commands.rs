@@ -277,7 +277,7 @@ async fn dispatch(arguments: Arguments, format: Format) -> Exit {
         terminal.status(&why);
     }
     // If the verdict could not be printed, its exit code must not stand for it.
-    if terminal.failed() { Exit::UNUSABLE } else { exit }
+    if terminal.failed.get() { Exit::UNUSABLE } else { exit }
 }
 
 async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -> Ended {

@@ -92,12 +92,6 @@ pub(super) fn state_dir() -> Option<PathBuf> {
 }
 
 /// The user who called `sudo`, if this process runs as root: configuration that this user owns is trusted as well.
-#[cfg(unix)]
 fn sudo_caller() -> Option<u32> {
     given("SUDO_UID").filter(|_| rustix::process::geteuid().is_root())?.parse().ok()
-}
-
-#[cfg(not(unix))]
-fn sudo_caller() -> Option<u32> {
-    None
 }

@@ -15,7 +15,7 @@ use super::terminal::Terminal;
 use super::{environment, terminal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exit(u8);
+pub(super) struct Exit(pub(super) u8);
 
 impl Exit {
     /// The command succeeded.
@@ -35,14 +35,6 @@ impl Exit {
     const USAGE: Exit = Exit(64);
     /// A bug.
     const BUG: Exit = Exit(70);
-
-    pub(super) const fn code(self) -> u8 {
-        self.0
-    }
-
-    pub(super) const fn verdict(code: u8) -> Exit {
-        Exit(code)
-    }
 }
 
 impl From<Exit> for ExitCode {
@@ -55,7 +47,7 @@ impl From<Exit> for ExitCode {
 pub(super) fn exit_with_error(error: &Error, format: Format, terminal: &Terminal) -> Exit {
     warn(error.warnings(), terminal);
     let report = error.report();
-    if error.exit_code() == Exit::INTERRUPTED.code() {
+    if error.exit_code() == Exit::INTERRUPTED.0 {
         let body = report.refusals.first().map(|refusal| &refusal.body);
         terminal.status(body.map_or("", |body| &body.message));
         // The last line is the command that continues the run.

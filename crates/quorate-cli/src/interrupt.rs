@@ -1,8 +1,16 @@
-//! Handles Ctrl-C, SIGTERM, and SIGHUP (the end of the terminal). The first signal drops pending work, which ends its
+//! Handles Ctrl-C, SIGTERM, and SIGHUP (the end of the terminal), in a thread that receives them even while the command blocks:
+//! on files that do not answer, or a locked ledger. The first signal drops pending work, which ends its
 //! members, and the run stays resumable; the command then closes what it has open. The next signal, and any that arrives
 //! while the command opens or closes something, ends the process at once.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use super::exit::Exit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupted;
@@ -10,39 +18,33 @@ pub(super) struct Interrupted;
 /// Handles signals from now on. Before a command calls [`until_interrupted`] the first one ends the process, with the exit
 /// code of an interruption and after its members.
 pub(super) fn start_listening() {
-    #[cfg(unix)]
-    listener::start();
+    static STARTED: Once = Once::new();
+    STARTED.call_once(start_thread);
 }
 
 /// Makes a signal the regular end of the command, as for a server: the process then exits with success, even if the
 /// signal arrives while the command ends by itself.
 #[cfg(any(feature = "mcp", feature = "nats", feature = "serve", feature = "postgres"))]
 pub(super) fn exit_cleanly_on_signal() {
-    #[cfg(unix)]
-    listener::EXIT_CODE.store(super::exit::Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
+    EXIT_CODE.store(Exit::DONE.0, Ordering::Relaxed);
 }
 
 /// Makes the next signal an interruption of a command that is ending because of one.
 #[cfg(feature = "postgres")]
 pub(super) fn exit_as_interrupted_on_signal() {
-    #[cfg(unix)]
-    listener::EXIT_CODE.store(super::exit::Exit::INTERRUPTED.code(), std::sync::atomic::Ordering::Relaxed);
+    EXIT_CODE.store(Exit::INTERRUPTED.0, Ordering::Relaxed);
 }
 
 /// Runs to completion, or to an interruption. A signal that arrives as the work completes interrupts what is run next.
 pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Interrupted> {
-    #[cfg(unix)]
-    let mut signalled = listener::listen();
-    #[cfg(not(unix))]
-    let mut signalled = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut signalled = listen();
     tokio::select! {
         biased;
         // Without a listener nothing interrupts.
         Ok(()) = &mut signalled => Err(Interrupted),
         done = work => {
-            #[cfg(unix)]
             if signalled.try_recv().is_ok() {
-                listener::postpone();
+                interrupt_next();
             }
             Ok(done)
         }
@@ -51,102 +53,79 @@ pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Resul
 
 /// Has a signal that was received interrupt what is run next.
 pub(super) fn interrupt_next() {
-    #[cfg(unix)]
-    listener::postpone();
+    WAITS.store(true, Ordering::Relaxed);
 }
 
-/// A thread that receives signals even while the command blocks: on files that do not answer, or a locked ledger.
-#[cfg(unix)]
-mod listener {
-    use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-    use std::sync::{Mutex, Once, PoisonError};
+/// The receiver of the next signal.
+static LISTENER: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
 
-    use tokio::signal::unix::{Signal, SignalKind, signal};
-    use tokio::sync::oneshot;
+/// Whether a signal waits for its receiver.
+static WAITS: AtomicBool = AtomicBool::new(false);
 
-    use super::super::exit::Exit;
+/// The exit code for a signal without a receiver.
+static EXIT_CODE: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.0);
 
-    /// The receiver of the next signal.
-    static LISTENER: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
-
-    /// Whether a signal waits for its receiver.
-    static WAITS: AtomicBool = AtomicBool::new(false);
-
-    /// Has the next receiver get a signal at once.
-    pub(super) fn postpone() {
-        WAITS.store(true, Ordering::Relaxed);
+/// Reports the next signal, as long as the receiver exists.
+fn listen() -> oneshot::Receiver<()> {
+    let (sender, receiver) = oneshot::channel();
+    if WAITS.swap(false, Ordering::Relaxed) {
+        let _ = sender.send(());
+        return receiver;
     }
+    *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+    start_listening();
+    receiver
+}
 
-    /// The exit code for a signal without a receiver.
-    pub(super) static EXIT_CODE: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.code());
-
-    /// Reports the next signal, as long as the receiver exists.
-    pub(super) fn listen() -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        if WAITS.swap(false, Ordering::Relaxed) {
-            let _ = sender.send(());
-            return receiver;
-        }
-        *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
-        start();
-        receiver
-    }
-
-    /// Starts the thread once, and returns when it receives signals. If that fails, the system's default holds: the first
-    /// signal ends the process, and the guard ends its members.
-    pub(super) fn start() {
-        static STARTED: Once = Once::new();
-        STARTED.call_once(start_thread);
-    }
-
-    fn start_thread() {
-        let (ready, is_ready) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
+/// Starts the thread, and returns when it receives signals. If that fails, the system's default holds: the first signal ends
+/// the process, and the guard ends its members.
+fn start_thread() {
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
+            return;
+        };
+        runtime.block_on(async {
+            let (Ok(mut interrupts), Ok(mut terminations)) =
+                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+            else {
                 return;
             };
-            runtime.block_on(async {
-                let (Ok(mut interrupts), Ok(mut terminations)) =
-                    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-                else {
-                    return;
-                };
-                // A process that was started to outlive its terminal (nohup) ignores SIGHUP.
-                let mut hangups = match quorate::process::ignores_hangups() {
-                    true => None,
-                    false => signal(SignalKind::hangup()).ok(),
-                };
-                // The receiver waits for exactly this message.
-                let _ = ready.send(());
-                loop {
-                    tokio::select! {
-                        _ = interrupts.recv() => {}
-                        _ = terminations.recv() => {}
-                        Some(_) = next_hangup(&mut hangups) => {}
-                    }
-                    notify_or_exit();
+            // A process that was started to outlive its terminal (nohup) ignores SIGHUP.
+            let mut hangups = match quorate::process::ignores_hangups() {
+                true => None,
+                false => signal(SignalKind::hangup()).ok(),
+            };
+            // The receiver waits for exactly this message.
+            let _ = ready.send(());
+            loop {
+                tokio::select! {
+                    _ = interrupts.recv() => {}
+                    _ = terminations.recv() => {}
+                    Some(_) = next_hangup(&mut hangups) => {}
                 }
-            });
+                notify_or_exit();
+            }
         });
-        if thread.is_ok() {
-            // An error means that the thread has ended.
-            let _ = is_ready.recv();
-        }
+    });
+    if thread.is_ok() {
+        // An error means that the thread has ended.
+        let _ = is_ready.recv();
     }
+}
 
-    async fn next_hangup(signals: &mut Option<Signal>) -> Option<()> {
-        match signals {
-            Some(signals) => signals.recv().await,
-            None => None,
-        }
+async fn next_hangup(signals: &mut Option<Signal>) -> Option<()> {
+    match signals {
+        Some(signals) => signals.recv().await,
+        None => None,
     }
+}
 
-    /// Notifies the receiver; without one, ends the process.
-    fn notify_or_exit() {
-        let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if listens.is_none_or(|listens| listens.send(()).is_err()) {
-            quorate::process::terminate_members();
-            std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
-        }
+/// Notifies the receiver; without one, ends the process.
+fn notify_or_exit() {
+    let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if listens.is_none_or(|listens| listens.send(()).is_err()) {
+        quorate::process::terminate_members();
+        std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
     }
 }

@@ -44,7 +44,8 @@ pub(super) struct Terminal {
     pub(super) verbose: bool,
     /// Whether hints are suppressed.
     quiet: bool,
-    failed: Cell<bool>,
+    /// Whether writing data has failed.
+    pub(super) failed: Cell<bool>,
     /// Whether standard output accepts no more data.
     stdout_closed: Cell<bool>,
     /// Redacts secrets.
@@ -138,11 +139,6 @@ impl Terminal {
         }
     }
 
-    /// Whether writing data has failed.
-    pub(super) fn failed(&self) -> bool {
-        self.failed.get()
-    }
-
     /// Returns when the reader of standard output has gone: a command that continues only for it then ends.
     pub(super) async fn reader_gone(&self) {
         while !self.stdout_closed.get() && is_read() {
@@ -170,7 +166,6 @@ impl Terminal {
 }
 
 /// Whether standard output still has a reader.
-#[cfg(unix)]
 fn is_read() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = std::io::stdout();
@@ -180,23 +175,11 @@ fn is_read() -> bool {
     poll(&mut polled, Some(&now)).is_err() || !polled[0].revents().contains(PollFlags::ERR)
 }
 
-/// On this system only the next write can tell.
-#[cfg(not(unix))]
-fn is_read() -> bool {
-    true
-}
-
 /// Whether standard output is a file: its content can be read back byte for byte, and no runner interprets it.
-#[cfg(unix)]
 fn is_file() -> bool {
     use std::os::fd::AsFd as _;
     let copy = std::io::stdout().as_fd().try_clone_to_owned();
     copy.map(std::fs::File::from).and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
-}
-
-#[cfg(not(unix))]
-fn is_file() -> bool {
-    false
 }
 
 /// At most `limit + 1` bytes of standard input.

@@ -168,7 +168,7 @@ async fn enqueue(
     if queued.is_interrupted {
         terminal.status("interrupted; what is queued stays queued");
     }
-    let exit = Exit::verdict(queued.exit_code());
+    let exit = Exit(queued.exit_code());
     crate::exit::show(Ok(queued), |queued| queued.doc(), terminal)?;
     Ok(exit)
 }

@@ -153,7 +153,7 @@ fn print(texts: &ChangedTexts, is_step: bool, terminal: &Terminal) -> Exit {
     }
     match &texts.unsaved {
         Some(error) => exit_with_error(error, terminal.format, terminal),
-        None => Exit::verdict(texts.exit_code),
+        None => Exit(texts.exit_code),
     }
 }
 

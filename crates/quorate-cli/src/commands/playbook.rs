@@ -21,7 +21,7 @@ use crate::render::{Format, json_text};
 use crate::terminal::{Terminal, status_text};
 
 /// The exit code of a refusal: no playbook was accepted or became active.
-const REFUSED: Exit = Exit::verdict(2);
+const REFUSED: Exit = Exit(2);
 
 /// Improve agents' prompts: propose playbooks, try them in shadow, and promote those that prove themselves
 ///

@@ -105,7 +105,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         true => end_single(&done, &settings, terminal),
         false => end_several(&names, &done, terminal),
     }
-    Ok(Exit::verdict(quorate::review::worst_exit_code(done.iter().map(ReviewedDraft::exit_code))))
+    Ok(Exit(quorate::review::worst_exit_code(done.iter().map(ReviewedDraft::exit_code))))
 }
 
 /// The options that apply to every text.

@@ -106,5 +106,5 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             }
         });
     }
-    Ok(Exit::verdict(swept.exit_code(fail_on)))
+    Ok(Exit(swept.exit_code(fail_on)))
 }

@@ -185,12 +185,10 @@ const REPOSITORY: &str = "160000";
 const CHECK_CLONE: &str = "run `git fsck` to see what the clone lacks";
 
 fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
-    #[cfg(unix)]
     if mode == LINK {
         return disk::link(path, content);
     }
     disk::write_new(path, content)?;
-    #[cfg(unix)]
     if mode == "100755" {
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
@@ -257,7 +255,6 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    #[cfg(unix)]
     command.process_group(0);
     command
 }

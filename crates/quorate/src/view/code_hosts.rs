@@ -23,6 +23,7 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
+use super::review::blocks;
 use super::wording::{self, undecided};
 use crate::service::hidden_text::column_in_draft;
 use crate::service::member_usage::Failure;
@@ -141,11 +142,6 @@ fn region(report: &Review, lines: Option<&LineIndex<'_>>, raised: &Finding) -> O
 fn start(raised: &Finding) -> Option<Position> {
     let number = |number: u64| usize::try_from(number.max(1)).ok();
     Some(Position { line: number(raised.line?)?, column: number(raised.column?)? })
-}
-
-/// Whether a deliberator blocks.
-fn blocks(report: &Review, member: &str) -> bool {
-    report.deliberators.iter().any(|deliberator| deliberator.id == member && deliberator.blocks)
 }
 
 /// The level of a deliberator's findings.

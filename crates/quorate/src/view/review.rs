@@ -531,7 +531,7 @@ fn counted(review: &Review, deliberator: &Deliberator) -> Option<Position> {
 }
 
 /// Whether the counted answer of a deliberator is a block.
-fn blocks(review: &Review, member: &str) -> bool {
+pub(super) fn blocks(review: &Review, member: &str) -> bool {
     review.deliberators.iter().any(|deliberator| deliberator.blocks && deliberator.id == member)
 }
 
