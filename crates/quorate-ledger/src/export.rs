@@ -15,13 +15,14 @@ use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
 
 use crate::Store;
-use crate::merkle::{self, Hash};
+use crate::merkle::Hash;
 use crate::prove::check::RecordChecker;
 use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord, SignerLookup};
 use crate::record::Head;
 use crate::signing::PublicKey;
 use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
-use crate::store::{CheckpointRecord, STREAM, tiles};
+use crate::store::tiles::{self, StoredTree};
+use crate::store::{CheckpointRecord, STREAM};
 
 /// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,9 +109,8 @@ impl Store {
         if size > sealed {
             return Ok(None);
         }
-        let range = std::iter::once(0..size);
-        let fetched = self.read(async |engine| Ok(tiles::fetch(engine, range, sealed).await?)).await?;
-        Ok(merkle::root(&fetched, size).ok())
+        let tree = self.read(async |engine| Ok(StoredTree::default().tree(engine, 0..size).await?)).await?;
+        Ok(Some(tree.root()))
     }
 
     /// The number of sealed records before the first record at or after a time, or of all sealed records if there is

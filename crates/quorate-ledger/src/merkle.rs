@@ -1,25 +1,16 @@
 //! The Merkle tree over the ledger's leaves (D2), as in RFC 9162, section 2.1: hashes, the append-only [`Frontier`],
 //! proofs and their verification.
 //!
-//! Nothing here reads a store: proofs are made from a [`HashSource`]. Verification needs a leaf, a
+//! Nothing here reads a store, which has the hashes that a proof consists of. Verification needs a leaf, a
 //! proof and a [`TreeHead`], which are public; it accepts untrusted input and never panics. Two counters walk from leaf
 //! to root as in the RFC, and a surplus or missing hash refuses the proof. [`crate::record`] defines the leaf,
 //! [`crate::note`] the signature of a root.
-
-mod leaves;
 
 use std::ops::Range;
 
 use quorate_kernel::entropy::hex;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
-
-use leaves::{check_source_size, range_root};
-
-pub use leaves::{
-    FetchedHashes, HashRange, HashSource, LeafError, MAX_HASHES_PER_READ, MissingHash, frontier,
-    required_hashes, root,
-};
 
 /// A SHA-256 hash: 32 bytes.
 pub type Hash = [u8; 32];
@@ -71,18 +62,10 @@ pub struct Subtree {
     pub index: u64,
 }
 
-impl Subtree {
-    /// The indices of its descendants at a level that is not above its own.
-    fn descendants(self, level: u32) -> Range<u64> {
-        let down = self.level - level;
-        self.index << down..(self.index + 1) << down
-    }
-}
-
 /// The complete subtrees that make up a range of leaves, from left to right. For the RFC's ranges they follow the
 /// binary digits of the range's length, largest first, because such a range starts at a multiple of its largest
 /// subtree.
-fn complete_subtrees(leaves: Range<u64>) -> Vec<Subtree> {
+pub(crate) fn complete_subtrees(leaves: Range<u64>) -> Vec<Subtree> {
     let mut pieces = Vec::new();
     let mut first = leaves.start;
     while first < leaves.end {
@@ -169,12 +152,12 @@ impl Inclusion {
     /// Checks that this leaf is in this tree, at the proof's index.
     ///
     /// # Errors
-    /// [`Mismatch`] if it is not.
-    pub fn verify(&self, leaf: &Hash, tree: &TreeHead) -> Result<(), Mismatch> {
+    /// The reason why it is not.
+    pub fn verify(&self, leaf: &Hash, tree: &TreeHead) -> Result<(), String> {
         let Inclusion { index, size, ref path } = *self;
         check_size(size, tree)?;
         if index >= size {
-            return Err(Mismatch::Index { index, size });
+            return Err(format!("a tree of {size} leaves has no leaf {index}"));
         }
         let mut walk = PathWalk { at: index, last: size - 1 };
         let mut hash = *leaf;
@@ -185,7 +168,7 @@ impl Inclusion {
             };
         }
         walk.finish(path)?;
-        if hash == tree.root { Ok(()) } else { Err(Mismatch::Root) }
+        check_root(&hash, &tree.root, "")
     }
 }
 
@@ -194,13 +177,13 @@ impl Consistency {
     /// every tree, so the new root is not checked in that case.
     ///
     /// # Errors
-    /// [`Mismatch`] if it does not.
-    pub fn verify(&self, old_tree: &TreeHead, new_tree: &TreeHead) -> Result<(), Mismatch> {
+    /// The reason why it does not.
+    pub fn verify(&self, old_tree: &TreeHead, new_tree: &TreeHead) -> Result<(), String> {
         let (old, new, path) = (self.old, self.new, self.path.as_slice());
         check_size(old, old_tree)?;
         check_size(new, new_tree)?;
         if old > new {
-            return Err(Mismatch::PrefixTooLarge { old, new });
+            return Err(format!("a tree of {new} leaves has no prefix of {old}"));
         }
         if old == 0 || old == new {
             return verify_without_path(path, old_tree, new_tree);
@@ -212,7 +195,7 @@ impl Consistency {
         let (start, rest) = match path.split_first() {
             Some(_) if old.is_power_of_two() => (&old_tree.root, path),
             Some((start, rest)) => (start, rest),
-            None => return Err(Mismatch::Length { hashes: 0 }),
+            None => return Err(wrong_length(path)),
         };
         let (mut older, mut newer) = (*start, *start);
         for other in rest {
@@ -225,50 +208,9 @@ impl Consistency {
             }
         }
         walk.finish(path)?;
-        if older != old_tree.root {
-            Err(Mismatch::PrefixRoot)
-        } else if newer != new_tree.root {
-            Err(Mismatch::Root)
-        } else {
-            Ok(())
-        }
+        check_root(&older, &old_tree.root, OF_PREFIX)?;
+        check_root(&newer, &new_tree.root, "")
     }
-}
-
-/// Proves that leaf `index` is in the tree of the first `size` leaves.
-///
-/// # Errors
-/// [`LeafError`] if the tree has fewer leaves or they cannot be read.
-pub fn inclusion<Source: HashSource>(
-    source: &Source,
-    index: u64,
-    size: u64,
-) -> Result<Inclusion, LeafError<Source::Error>> {
-    check_source_size(source, size)?;
-    if index >= size {
-        return Err(LeafError::OutOfRange { asked: index.saturating_add(1), size });
-    }
-    let ranges = inclusion_ranges(index, size).into_iter();
-    let path = ranges.map(|range| range_root(source, range)).collect::<Result<_, _>>()?;
-    Ok(Inclusion { index, size, path })
-}
-
-/// Proves that the tree of the first `old` leaves is a prefix of the tree of the first `new`.
-///
-/// # Errors
-/// [`LeafError`] if `old` is more than `new`, the tree has fewer leaves or they cannot be read.
-pub fn consistency<Source: HashSource>(
-    source: &Source,
-    old: u64,
-    new: u64,
-) -> Result<Consistency, LeafError<Source::Error>> {
-    check_source_size(source, new)?;
-    if old > new {
-        return Err(LeafError::PrefixTooLarge { old, new });
-    }
-    let ranges = consistency_ranges(old, new).into_iter();
-    let path = ranges.map(|range| range_root(source, range)).collect::<Result<_, _>>()?;
-    Ok(Consistency { old, new, path })
 }
 
 /// The right edge of an append-only tree: the hashes needed to append to it (RFC 9162, section 2.1.2), one for each one
@@ -284,6 +226,11 @@ impl Frontier {
     /// The frontier of the empty tree.
     pub fn new() -> Self {
         Frontier::default()
+    }
+
+    /// The frontier of the tree with these complete subtrees, largest first.
+    pub(crate) fn of_peaks(size: u64, peaks: Vec<Hash>) -> Self {
+        Frontier { size, peaks }
     }
 
     /// How many leaves the tree has.
@@ -324,53 +271,34 @@ impl Frontier {
     }
 }
 
-/// Why a proof is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
-    /// The proof is for a tree of another size.
-    #[error("the proof is for a tree of {proof} leaves, but this one has {tree}")]
-    Size {
-        /// The tree size of the proof.
-        proof: u64,
-        tree: u64,
-    },
-    /// The tree has no such leaf.
-    #[error("a tree of {size} leaves has no leaf {index}")]
-    Index {
-        /// The leaf's index.
-        index: u64,
-        size: u64,
-    },
-    /// The prefix is larger than the whole.
-    #[error("a tree of {new} leaves has no prefix of {old}")]
-    PrefixTooLarge { old: u64, new: u64 },
-    /// A proof between these sizes has another number of hashes.
-    #[error("the proof has {hashes} hashes, which does not match its sizes")]
-    Length {
-        /// The number of hashes in the proof.
-        hashes: usize,
-    },
-    /// The leaf and the path lead to another root.
-    #[error("the proof leads to another root")]
-    Root,
-    /// The path leads to another root for the prefix.
-    #[error("the proof leads to another root for the older tree")]
-    PrefixRoot,
+fn check_size(proof: u64, tree: &TreeHead) -> Result<(), String> {
+    match proof == tree.size {
+        true => Ok(()),
+        false => Err(format!("the proof is for a tree of {proof} leaves, but this one has {}", tree.size)),
+    }
 }
 
-fn check_size(proof: u64, tree: &TreeHead) -> Result<(), Mismatch> {
-    if proof == tree.size { Ok(()) } else { Err(Mismatch::Size { proof, tree: tree.size }) }
+fn check_root(found: &Hash, root: &Hash, of: &str) -> Result<(), String> {
+    if found == root { Ok(()) } else { Err(format!("the proof leads to another root{of}")) }
+}
+
+/// The end of the message about a proof for a prefix.
+const OF_PREFIX: &str = " for the older tree";
+
+/// Why a path cannot be one between two sizes.
+fn wrong_length(path: &[Hash]) -> String {
+    format!("the proof has {} hashes, which does not match its sizes", path.len())
 }
 
 /// The trees are equal, or the first one is empty: nothing to prove.
-fn verify_without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
+fn verify_without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), String> {
     if !path.is_empty() {
-        return Err(Mismatch::Length { hashes: path.len() });
+        return Err(wrong_length(path));
     }
-    if old.size == 0 && old.root != EMPTY {
-        return Err(Mismatch::PrefixRoot);
+    match old.size == new.size {
+        true => check_root(&old.root, &new.root, ""),
+        false => check_root(&old.root, &EMPTY, OF_PREFIX),
     }
-    if old.size == new.size && old.root != new.root { Err(Mismatch::Root) } else { Ok(()) }
 }
 
 /// The side on which the next hash of the path joins.
@@ -387,9 +315,9 @@ struct PathWalk {
 
 impl PathWalk {
     /// Applies one hash of the path.
-    fn step(&mut self, path: &[Hash]) -> Result<Side, Mismatch> {
+    fn step(&mut self, path: &[Hash]) -> Result<Side, String> {
         if self.last == 0 {
-            return Err(Mismatch::Length { hashes: path.len() });
+            return Err(wrong_length(path));
         }
         let side = if self.at & 1 == 1 {
             Side::Left
@@ -411,7 +339,7 @@ impl PathWalk {
     }
 
     /// Whether the walk has reached the root.
-    fn finish(&self, path: &[Hash]) -> Result<(), Mismatch> {
-        if self.last == 0 { Ok(()) } else { Err(Mismatch::Length { hashes: path.len() }) }
+    fn finish(&self, path: &[Hash]) -> Result<(), String> {
+        if self.last == 0 { Ok(()) } else { Err(wrong_length(path)) }
     }
 }

@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use crate::Store;
-use crate::merkle::{self, Hash, HashSource as _, STRIDE};
+use crate::merkle::{self, Hash, Subtree};
 use crate::note::Verifier;
 use crate::record::Head;
 use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, sql};
-use crate::store::tiles::{self, TreeError};
+use crate::store::tiles::{self, StoredTree, TreeError};
 use crate::store::{CheckpointRecord, STREAM};
 use check::RecordChecker;
 
@@ -56,24 +56,15 @@ pub struct Proof {
 
 /// A record of a proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ProofRecord {
-    /// Canonical JSON; null if it was erased.
-    pub data: Option<String>,
-    /// Canonical JSON.
-    pub head: String,
     /// `<run>/<n>`.
     pub id: String,
-    /// The record's position in the ledger, from 0.
-    pub index: u64,
-    /// The hashes of the path, from the record's sibling up, 64 hexadecimal digits each.
-    pub leaf_path: Vec<String>,
-    /// Signatures, in the order of the keys' names.
-    pub signatures: Vec<Envelope>,
+    #[serde(flatten)]
+    pub record: ProvableRecord,
 }
 
 /// A record with its proof.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProvableRecord {
     /// Its position in the ledger, from 0.
     pub index: u64,
@@ -82,6 +73,7 @@ pub struct ProvableRecord {
     /// Canonical JSON; `None` if it was erased.
     pub data: Option<String>,
     /// The hashes of the path, from the record's sibling up, 64 hexadecimal digits each.
+    #[serde(rename = "leaf_path")]
     pub path: Vec<String>,
     /// Signatures, in the order of the keys' names.
     pub signatures: Vec<Envelope>,
@@ -170,8 +162,7 @@ impl Store {
             if checked.head.run != **run || checked.head.n != n {
                 return Err(differs(n, "its head belongs to another record".to_owned()).into());
             }
-            let ProvableRecord { index, head, data, path, signatures } = item;
-            records.push(ProofRecord { data, head, id: id(n), index, leaf_path: path, signatures });
+            records.push(ProofRecord { id: id(n), record: item });
         }
         let CheckpointRecord { origin, note, keys, .. } = sealed;
         let checkpoint = note.unwrap_or_default();
@@ -349,21 +340,13 @@ impl Envelope {
 /// Paths in the tree of one checkpoint, made from the stored hashes.
 pub(crate) struct InclusionPaths {
     size: u64,
-    block: Option<Block>,
-}
-
-/// 256 complete leaves, and the common part of their paths.
-struct Block {
-    index: u64,
-    /// Level by level, leaves first.
-    levels: Vec<Vec<Hash>>,
-    above: Vec<Hash>,
+    stored: StoredTree,
 }
 
 impl InclusionPaths {
     /// The size of the tree.
     pub(crate) fn new(size: u64) -> Self {
-        InclusionPaths { size, block: None }
+        InclusionPaths { size, stored: StoredTree::default() }
     }
 
     /// The stored leaf of a record, by its index from 0, and the path from the leaf to the root.
@@ -372,54 +355,8 @@ impl InclusionPaths {
         engine: &mut Engine,
         index: u64,
     ) -> Result<(Hash, Vec<Hash>), TreeError> {
-        let block = index >> STRIDE;
-        if (block + 1) << STRIDE > self.size {
-            return single_path(engine, index, self.size).await;
-        }
-        let block = match self.block.take() {
-            Some(same) if same.index == block => same,
-            _ => Block::load(engine, block, self.size).await?,
-        };
-        let found = block.path(index);
-        self.block = Some(block);
-        found.ok_or_else(|| TreeError::incomplete(format!("leaf {index} is missing")))
+        let leaf = self.stored.subtree(engine, Subtree { level: 0, index }).await?;
+        let path = self.stored.path(engine, merkle::inclusion_ranges(index, self.size)).await?;
+        Ok((leaf, path))
     }
-}
-
-impl Block {
-    async fn load(engine: &mut Engine, index: u64, size: u64) -> Result<Block, TreeError> {
-        let first = index << STRIDE;
-        let mut ranges = merkle::inclusion_ranges(first, size);
-        ranges.extend((first..first + tiles::HASHES_PER_ROW).map(|leaf| leaf..leaf + 1));
-        let fetched = tiles::fetch(engine, ranges, size).await?;
-        let leaves = fetched.hashes(0, first..first + tiles::HASHES_PER_ROW);
-        let mut levels = vec![leaves.map_err(TreeError::incomplete)?];
-        for _ in 0..STRIDE {
-            let below = levels.last().map(Vec::as_slice).unwrap_or_default();
-            let level = below.chunks_exact(2).map(|two| merkle::node(&two[0], &two[1])).collect();
-            levels.push(level);
-        }
-        let proof = merkle::inclusion(&fetched, first, size).map_err(TreeError::incomplete)?;
-        Ok(Block { index, levels, above: proof.path.into_iter().skip(STRIDE as usize).collect() })
-    }
-
-    fn path(&self, index: u64) -> Option<(Hash, Vec<Hash>)> {
-        let within = usize::try_from(index & (tiles::HASHES_PER_ROW - 1)).ok()?;
-        let leaf = *self.levels.first()?.get(within)?;
-        let siblings = self.levels.iter().take(STRIDE as usize).enumerate();
-        let siblings = siblings.map(|(level, hashes)| hashes.get((within >> level) ^ 1).copied());
-        let path = siblings.chain(self.above.iter().copied().map(Some)).collect::<Option<_>>()?;
-        Some((leaf, path))
-    }
-}
-
-/// A path at the tree's right edge, which shares nothing with others.
-async fn single_path(engine: &mut Engine, index: u64, size: u64) -> Result<(Hash, Vec<Hash>), TreeError> {
-    let mut ranges = merkle::inclusion_ranges(index, size);
-    ranges.push(index..index + 1);
-    let fetched = tiles::fetch(engine, ranges, size).await?;
-    let leaf = fetched.hashes(0, index..index + 1).map_err(TreeError::incomplete)?;
-    let leaf = leaf.first().ok_or_else(|| TreeError::incomplete(format!("leaf {index} is missing")))?;
-    let proof = merkle::inclusion(&fetched, index, size).map_err(TreeError::incomplete)?;
-    Ok((*leaf, proof.path))
 }

@@ -4,12 +4,11 @@
 
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::entropy::{hex, salt};
+use quorate_kernel::entropy::{hex, salt, sha256_hex, unhex};
 use quorate_kernel::ports::ledger::{Entry, LedgerError, Record};
 use quorate_protocol::{Json, Name, storable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::merkle;
 
@@ -32,6 +31,44 @@ pub struct Head<Text = String> {
     pub run: Text,
     /// The version of the wire form.
     pub v: u32,
+}
+
+impl Head {
+    /// Parses a head. [`Head::check`] checks its content.
+    pub(crate) fn parse(text: &str) -> Result<Head, String> {
+        serde_json::from_str(text).map_err(|error| format!("its head cannot be read: {error}"))
+    }
+
+    /// Checks that `text` is the only form of the head, and that its hashes and numbers are some. Returns its time.
+    pub(crate) fn check(&self, text: &str) -> Result<i64, String> {
+        if self.v != RECORD_VERSION {
+            return Err(format!(
+                "its version is {}, but this program reads version {RECORD_VERSION}",
+                self.v
+            ));
+        }
+        // The fields of a head are in the order of canonical JSON.
+        if serde_json::to_string(self).ok().as_deref() != Some(text) {
+            return Err("its head is not canonical JSON".to_owned());
+        }
+        let is_hash = |text: &str| unhex(text).is_some_and(|hash| hex(&hash) == text);
+        if !is_hash(&self.data_sha256) || !self.prev.as_deref().is_none_or(is_hash) {
+            return Err("its head contains a value that is not a hash".to_owned());
+        }
+        if self.n > canonical::MAX_EXACT_INTEGER {
+            return Err(format!("its number {} is past 2^53", self.n));
+        }
+        let at_ms = parse_rfc3339(&self.at).filter(|at_ms| rfc3339(*at_ms) == self.at);
+        at_ms.ok_or_else(|| format!("its time is {}", self.at))
+    }
+
+    /// Checks that a record's data has the hash in its head. Of erased data nothing can be checked.
+    pub(crate) fn check_data(&self, data: Option<&str>) -> Result<(), String> {
+        match data.is_none_or(|data| sha256_hex(data.as_bytes()) == self.data_sha256) {
+            true => Ok(()),
+            false => Err("its data does not match the hash in its head".to_owned()),
+        }
+    }
 }
 
 /// A record in its stored form.
@@ -84,7 +121,7 @@ impl PreparedEntry {
             },
         };
         let data = written.map_err(|error| unwritable(error.to_string()))?;
-        let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
+        let data_sha256 = sha256_hex(data.as_bytes());
         Ok(PreparedEntry { kind, at_ms: entry.at_ms, data, data_sha256 })
     }
 
@@ -174,40 +211,27 @@ impl<'a> ChainReader<'a> {
     pub fn read_next(&mut self, head: &str, data: Option<&str>) -> Result<Record, LedgerError> {
         let n = self.next;
         let corrupt = |what: String| LedgerError::Corrupt { run: self.run.clone(), n, what };
-        let read: Head<String> = serde_json::from_str(head)
-            .map_err(|error| corrupt(format!("its head cannot be read: {error}")))?;
-        if read.v != RECORD_VERSION {
-            return Err(corrupt(format!(
-                "its version is {}, but this program reads version {RECORD_VERSION}",
-                read.v
-            )));
-        }
+        let read = Head::parse(head).map_err(corrupt)?;
         if *read.run != **self.run || read.n != n {
             return Err(corrupt(format!("its head names {}/{}", read.run, read.n)));
         }
         if read.prev != self.prev {
             return Err(corrupt("it does not name its predecessor's hash".to_owned()));
         }
-        let at_ms = parse_rfc3339(&read.at).ok_or_else(|| corrupt("its time cannot be read".to_owned()))?;
-        let data = data.map(|data| body(data, &read.data_sha256).map_err(corrupt)).transpose()?;
+        let at_ms = read.check(head).map_err(corrupt)?;
+        read.check_data(data).map_err(corrupt)?;
+        let data = data.map(body).transpose().map_err(corrupt)?;
         self.prev = Some(leaf(head));
         self.next += 1;
         Ok(Record { n, kind: read.kind, at_ms, data })
     }
 }
 
-fn body(data: &str, sha256: &str) -> Result<Map<String, Json>, String> {
-    if hex(&Sha256::digest(data.as_bytes())) != sha256 {
-        return Err("its data does not match the hash in its head".to_owned());
-    }
-    match serde_json::from_str(data) {
-        Ok(Json::Object(mut data)) => {
-            data.remove("salt");
-            Ok(data)
-        }
-        Ok(_) => Err("its data is not an object".to_owned()),
-        Err(error) => Err(format!("its data cannot be read: {error}")),
-    }
+fn body(data: &str) -> Result<Map<String, Json>, String> {
+    let mut data: Map<String, Json> =
+        serde_json::from_str(data).map_err(|error| format!("its data cannot be read: {error}"))?;
+    data.remove("salt");
+    Ok(data)
 }
 
 /// The first integer that a double cannot hold exactly.

@@ -38,14 +38,15 @@ use crate::local_checkpoints::{self as checkpoint_files, LocalCheckpoints};
 use crate::merkle::TreeHead;
 use crate::note::Cosigner;
 use crate::signing::{ExternalKeys, PublicKey};
-use crate::store::engine::{Column, Engine, sql};
+use crate::store::engine::Engine;
 use crate::store::{CheckpointRecord, refusal};
 use crate::witness::Witness;
 use checkpoints::Checkpoints;
-use key_changes::public_keys;
+use key_changes::{check_ledger_signatures, public_keys};
 use pages::{Page, Reader};
 use signatures::Jobs;
 use walk::Walk;
+use walk_start::WalkStart;
 
 pub use checkpoints::Rollback;
 pub use divergence::{Divergence, DivergenceKind, LedgerPart};
@@ -273,52 +274,42 @@ async fn verify_snapshot(
     options: &Arc<VerifyOptions>,
 ) -> Result<Result<(VerifyReport, Walk), CheckpointNotFound>, sqlx::Error> {
     let began = Instant::now();
-    // A file with schema 1 has neither table.
-    let has_signatures = has_rows(engine, "SELECT n FROM signature LIMIT 1").await.is_some_and(|any| any);
-    let has_tree = has_rows(engine, "SELECT idx FROM tile LIMIT 1").await.is_some();
     let begin = match &options.since {
-        None => walk_start::from_first_record(),
+        None => WalkStart::default(),
         Some(since) => match walk_start::after_checkpoint(engine, options, since).await? {
             Ok(begin) => begin,
             Err(not_found) => return Ok(Err(not_found)),
         },
     };
-    let walk_start::WalkStart { tree, seals, runs, mismatch: untrusted } = begin;
-    let mut options = Arc::clone(options);
-    if untrusted.is_some() {
+    let (mut options, trusted) = (Arc::clone(options), options.since);
+    if begin.mismatch.is_some() {
         options = Arc::new(VerifyOptions { since: None, ..VerifyOptions::clone(&options) });
     }
-    let since = tree.size();
-    let mut walk = Walk::new(Arc::clone(&options), tree, seals, runs);
+    let (since, mismatch) = (begin.tree.size(), begin.mismatch.clone());
+    let mut walk = Walk::new(Arc::clone(&options), begin);
     let origin = walk_start::read_origin(engine).await;
-    for tree in walk_start::witness_trees(&options, origin.as_deref())
-        .chain(untrusted.iter().filter_map(|(tree, _)| *tree))
-    {
-        if tree.size >= since {
-            walk.roots.entry(tree.size).or_default().insert(tree.root);
-        }
+    let trusted = trusted.iter().filter_map(|since| match since {
+        StartPoint::Tree(tree) => Some(*tree),
+        StartPoint::Size(_) | StartPoint::Number(_) => None,
+    });
+    let elsewhere = walk_start::witness_trees(&options, origin.as_deref()).chain(trusted);
+    for tree in elsewhere.filter(|tree| tree.size >= since) {
+        walk.roots.entry(tree.size).or_default().insert(tree.root);
     }
-    if let Some((_, divergence)) = untrusted {
-        walk.findings.add(divergence);
-    }
+    mismatch.into_iter().for_each(|mismatch| walk.findings.add(mismatch));
     if options.since.is_none() {
         walk.text_names = tables::read_text_names(engine).await;
     }
-    let after = options.since.as_ref().map(|_| i64::try_from(since).unwrap_or(i64::MAX));
-    let mut walk = walk_records(engine, Reader::after(after, has_tree, has_signatures), walk).await?;
+    let after = options.since.map(|_| since);
+    let mut walk = walk_records(engine, Reader::after(after, true), walk).await?;
     walk.finish_records();
     let texts = match walk.stopped {
         true => 0,
-        false => check_tables(engine, &mut walk, has_tree).await,
+        false => check_tables(engine, &mut walk).await,
     };
     let report = finish_report(&mut walk, since, texts);
     let records_duration = began.elapsed().saturating_sub(walk.jobs.duration);
     Ok(Ok((VerifyReport { records_duration, ..report }, walk)))
-}
-
-/// Whether a table has rows; `None` if it does not exist.
-async fn has_rows(engine: &mut Engine, statement: &'static str) -> Option<bool> {
-    sql(statement).row(engine, &[Column::Int]).await.ok().map(|row| row.is_some())
 }
 
 /// Checks all records: this task reads them, and another thread checks them.
@@ -344,20 +335,15 @@ async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -
 }
 
 /// Compares the tables with the walked records. An unreadable table is reported as differing.
-async fn check_tables(engine: &mut Engine, walk: &mut Walk, has_tree: bool) -> u64 {
+async fn check_tables(engine: &mut Engine, walk: &mut Walk) -> u64 {
     let runs = tables::check_runs(engine, walk).await;
     unwrap_or_report(walk, "run", LedgerPart::Index, runs);
-    if has_tree {
-        let tables = tables::check_ledger_stream(engine, walk).await;
-        unwrap_or_report(walk, "checkpoint", LedgerPart::Index, tables);
-        let tree = tables::check_stored_tree(engine, walk).await;
-        unwrap_or_report(walk, "tile", LedgerPart::Tree, tree);
-        let strays = tables::check_stray_signatures(engine, walk).await;
-        unwrap_or_report(walk, "signature", LedgerPart::Signature, strays);
-    } else if walk.checkpoints.count > 0 {
-        let what = "there are checkpoints, but the table of stored hashes is missing";
-        walk.findings.add(Divergence::removed(LedgerPart::Tree, what));
-    }
+    let tables = tables::check_ledger_stream(engine, walk).await;
+    unwrap_or_report(walk, "checkpoint", LedgerPart::Index, tables);
+    let tree = tables::check_stored_tree(engine, walk).await;
+    unwrap_or_report(walk, "tile", LedgerPart::Tree, tree);
+    let strays = tables::check_stray_signatures(engine, walk).await;
+    unwrap_or_report(walk, "signature", LedgerPart::Signature, strays);
     let texts = tables::check_texts(engine, walk).await;
     let texts = unwrap_or_report(walk, "body", LedgerPart::Body, texts);
     tables::check_bodies(walk);
@@ -422,7 +408,7 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
     }
     let signed_size = walk.checkpoints.signed_size;
     let signers = public_keys(&walk.checkpoints.signers).collect();
-    let key_changes = walk.checkpoints.key_changes.finish(signed_size, signers, &mut walk.findings);
+    let key_changes = walk.checkpoints.key_changes.finish(&options, signed_size, signers, &mut walk.findings);
     let tree = walk.tree.tree_head();
     walk.tree.finish(&mut walk.findings);
     let rollbacks = std::mem::take(&mut walk.rollbacks);
@@ -500,9 +486,10 @@ fn report_unlisted(walk: &mut Walk) -> u64 {
 
 /// Reports the result for the ledger's own stream.
 fn finish_ledger_stream(walk: &mut Walk) -> u64 {
-    let Walk { options, ledger_signatures: own, checkpoints: seals, jobs, findings, .. } = walk;
+    let Walk { options, ledger_records, checkpoints: seals, jobs, findings, .. } = walk;
     let known: Vec<PublicKey> = options.ledger_keys.iter().chain(&options.trusted_keys).copied().collect();
-    let unsigned = own.finish(seals.signed_size, &known, jobs, findings);
+    let records = std::mem::take(ledger_records);
+    let unsigned = check_ledger_signatures(records, seals.signed_size, &known, jobs, findings);
     jobs.run(findings);
     unsigned
 }
@@ -515,12 +502,11 @@ pub(crate) async fn check_before_seal(
     last: Option<&CheckpointRecord>,
 ) -> Result<Option<Divergence>, sqlx::Error> {
     let size = last.map_or(0, |sealed| sealed.tree.size);
-    let seals = last.map_or_else(Checkpoints::default, Checkpoints::starting_after);
+    let seals = last.map(Checkpoints::starting_after).unwrap_or_default();
     let runs = walk_start::run_states_at(engine, &options, size).await?;
-    let after = last.map(|_| i64::try_from(size).unwrap_or(i64::MAX));
-    let begun = walk_start::from_first_record();
-    let walk = Walk::new(Arc::new(options), begun.tree, seals, runs).starting_at(size);
-    let mut walk = walk_records(engine, Reader::after(after, false, true), walk).await?;
+    let begin = WalkStart { seals, runs, ..WalkStart::default() };
+    let walk = Walk::new(Arc::new(options), begin).starting_at(size);
+    let mut walk = walk_records(engine, Reader::after(last.map(|_| size), false), walk).await?;
     tables::check_bodies(&mut walk);
     walk.finish_records();
     report_unlisted(&mut walk);
@@ -540,7 +526,6 @@ pub(crate) fn check_keys_follow(
     let accepted = sealed.verifiers().unwrap_or_default();
     let accepted = public_keys(&accepted).filter(|key| sealed.succession.accepts(key));
     let options = VerifyOptions { candidate_keys: accepted.collect(), ..VerifyOptions::default() };
-    let seals = last.map_or_else(Checkpoints::default, Checkpoints::starting_after);
-    let place = sealed.tree.size + 1;
-    seals.with_options(&options).check_signed(sealed, note, place, &mut Jobs::default())
+    let mut seals = last.map(Checkpoints::starting_after).unwrap_or_default();
+    seals.check_signed(&options, sealed, note, sealed.tree.size + 1, &mut Jobs::default())
 }

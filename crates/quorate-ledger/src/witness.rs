@@ -13,7 +13,7 @@ use quorate_kernel::ports::ledger::LedgerError;
 use crate::checkpoint::ORIGIN_PREFIX;
 use crate::merkle::{self, Hash, TreeHead};
 use crate::note::{Checkpoint, Cosigner, Note};
-use crate::store::tiles::{self, TreeError};
+use crate::store::tiles::StoredTree;
 use crate::{Store, files};
 
 /// Why a checkpoint cannot be added to a witness file.
@@ -211,15 +211,15 @@ pub fn read_witness_answer(
 /// The note with the witness's signature. Lines of other keys are dropped.
 fn merge_cosignature(body: &[u8], note: &str, cosigner: &Cosigner) -> Result<String, String> {
     let lines = std::str::from_utf8(body).map_err(|_| "its answer is not UTF-8".to_owned())?;
-    let signed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+    let signed = Note::parse(note.as_bytes())?;
     // The answer adds signature lines. An empty line would change the note's text.
     if !lines.split_inclusive('\n').all(|line| line.starts_with("\u{2014} ") && line.ends_with('\n')) {
         return Err("its answer is not signature lines".to_owned());
     }
     let all =
         Note::parse(format!("{note}{lines}").as_bytes()).map_err(|error| format!("its answer: {error}"))?;
-    let (line, _) = cosigner.find_signature(&all).map_err(|error| error.to_string())?;
-    signed.with_signature(line.clone()).map(|note| note.to_string()).map_err(|error| error.to_string())
+    let (line, _) = cosigner.find_signature(&all)?;
+    signed.with_signature(line.clone()).map(|note| note.to_string())
 }
 
 impl Store {
@@ -230,9 +230,7 @@ impl Store {
     #[crate::boxed]
     pub async fn consistency(&self, old: u64, tree: &TreeHead) -> Result<Vec<Hash>, LedgerError> {
         let ranges = merkle::consistency_ranges(old, tree.size);
-        let fetched = self.read(async |engine| Ok(tiles::fetch(engine, ranges, tree.size).await?)).await?;
-        let proof = merkle::consistency(&fetched, old, tree.size).map_err(TreeError::incomplete);
-        Ok(proof.map_err(|error| self.error(error.into()))?.path)
+        self.read(async |engine| Ok(StoredTree::default().path(engine, ranges).await?)).await
     }
 }
 

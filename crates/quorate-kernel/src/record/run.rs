@@ -182,6 +182,35 @@ record_data! {
 }
 
 impl RunOpened {
+    /// The record's data with file names in place of absolute paths, as the run's end restates it. The setup and overlays
+    /// have members' texts, not paths. A reader may run another system than the one that recorded a path.
+    pub fn without_directories(&self) -> Map<String, Json> {
+        fn shorten(value: &mut Json) {
+            match value {
+                Json::String(text) => {
+                    let path = text.trim_end_matches('/');
+                    let name = match text.starts_with('/') {
+                        true => path.rsplit('/').next(),
+                        false if text.starts_with('\\') || text.get(1..3) == Some(":\\") => {
+                            path.rsplit(['/', '\\']).next()
+                        }
+                        false => None,
+                    };
+                    if let Some(name) = name.map(str::to_owned) {
+                        *text = name;
+                    }
+                }
+                Json::Array(items) => items.iter_mut().for_each(shorten),
+                Json::Object(fields) => fields.values_mut().for_each(shorten),
+                _ => {}
+            }
+        }
+        let mut data = super::to_data(self);
+        let fields = data.iter_mut().filter(|(name, _)| !["setup", "overlays"].contains(&name.as_str()));
+        fields.for_each(|(_, value)| shorten(value));
+        data
+    }
+
     /// Whether a model is asked.
     pub fn asks_a_model(&self) -> bool {
         self.executors.iter().any(|executor| executor.asks_a_model)

@@ -23,7 +23,7 @@ use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
 use crate::store::engine::{Column, Engine, Value, sql_rows};
-use crate::store::tiles::{self, TreeError};
+use crate::store::tiles::{StoredTree, TreeError};
 
 /// The number of hashes per lookup.
 const HASHES_PER_LOOKUP: usize = 1000;
@@ -82,13 +82,12 @@ async fn header(records: &CheckedRecords<'_>) -> Result<ExportHeader, ExportErro
 
 /// The tree that an export continues.
 async fn prefix_before(engine: &mut Engine, since: u64, tree: &TreeHead) -> Result<Prefix, TreeError> {
-    let mut ranges = merkle::consistency_ranges(since, tree.size);
-    ranges.push(0..since);
-    let fetched = tiles::fetch(engine, ranges, tree.size).await?;
-    let root = merkle::root(&fetched, since).map_err(TreeError::incomplete)?;
-    let proof = merkle::consistency(&fetched, since, tree.size).map_err(TreeError::incomplete)?;
-    proof.verify(&TreeHead { size: since, root }, tree).map_err(TreeError::incomplete)?;
-    Ok(Prefix { path: prove::to_hex_texts(&proof.path), root: hex(&root), size: since })
+    let mut stored = StoredTree::default();
+    let path = stored.path(engine, merkle::consistency_ranges(since, tree.size)).await?;
+    let before = stored.tree(engine, 0..since).await?.tree_head();
+    let proof = Consistency { old: since, new: tree.size, path };
+    proof.verify(&before, tree).map_err(TreeError::Incomplete)?;
+    Ok(Prefix { path: prove::to_hex_texts(&proof.path), root: hex(&before.root), size: since })
 }
 
 /// Filters the hashes in records for those of stored texts.

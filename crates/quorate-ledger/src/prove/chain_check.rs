@@ -9,7 +9,6 @@ use quorate_kernel::ports::ledger::Kind;
 use super::CheckedRecord;
 use crate::record::is_run_id;
 use crate::signing::run::{RunKeyring, extend_keys};
-use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
 
 /// Whether an export or proof may omit records of a run.
@@ -35,17 +34,8 @@ struct ChainPosition {
     n: u64,
     leaf: String,
     signed: bool,
-    keys: Option<RunKeys>,
-}
-
-/// The run's own keys: those in its first record, and those added later.
-#[derive(Debug, Clone)]
-struct RunKeys {
-    /// Whether one of them must have signed each record.
-    required: bool,
-    /// The name of the key that signed the run's first record, if it is signed.
-    signer: Option<String>,
-    keys: BTreeMap<KeyId, PublicKey>,
+    /// The run's own keys.
+    keys: Option<RunKeyring>,
 }
 
 impl ChainChecker {
@@ -60,6 +50,7 @@ impl ChainChecker {
     pub fn check_next(&mut self, record: &CheckedRecord) -> Result<(), String> {
         let head = &record.head;
         let signed = !record.signers.is_empty();
+        let opens = head.kind == Kind::RunOpened.as_str();
         let mut keys = match self.runs.get_mut(&head.run) {
             Some(before) => {
                 before.check_follows(record, self.gaps)?;
@@ -68,9 +59,9 @@ impl ChainChecker {
             None if self.gaps == GapRule::FromFirstRecord && head.n > 0 => {
                 return Err("earlier records of its run are missing".to_owned());
             }
-            None => RunKeys::from_opened(record),
+            None if opens && head.n == 0 => record.data.as_ref().and_then(RunKeyring::from_opened),
+            None => None,
         };
-        let opens = head.kind == Kind::RunOpened.as_str();
         if (opens && head.n > 0) || (!opens && head.n == 0 && is_run_id(&head.run)) {
             return Err("only the first record of a run may open it".to_owned());
         }
@@ -115,17 +106,6 @@ impl ChainPosition {
             return Err("a run must be signed from its first record on, or not at all".to_owned());
         }
         Ok(())
-    }
-}
-
-impl RunKeys {
-    /// The content of a run's first record.
-    fn from_opened(record: &CheckedRecord) -> Option<RunKeys> {
-        if record.head.n != 0 || record.head.kind != Kind::RunOpened.as_str() {
-            return None;
-        }
-        let RunKeyring { required, signer, keys, .. } = RunKeyring::from_opened(record.data.as_ref()?)?;
-        Some(RunKeys { required, signer, keys })
     }
 }
 

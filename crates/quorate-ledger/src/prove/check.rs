@@ -2,8 +2,7 @@
 //! the chains.
 
 use quorate_kernel::canonical;
-use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::entropy::{hex, sha256_hex, unhex};
+use quorate_kernel::entropy::{hex, unhex};
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Outcome, Override};
 use quorate_protocol::Json;
@@ -14,7 +13,7 @@ use serde_json::Map;
 use super::{ChainChecker, CheckedRecord, GapRule, PROOF_VERSION, Proof, ProvableRecord};
 use crate::merkle::{self, Hash, Inclusion, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
-use crate::record::{Head, RECORD_VERSION};
+use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
 use crate::store::{CheckpointRecord, STREAM};
 
@@ -121,18 +120,16 @@ pub fn check_proof(
         let what = format!("its version is {}, but this program reads version {PROOF_VERSION}", proof.v);
         return Err(InvalidProof::NotAProof(what));
     }
-    let at_checkpoint = |what: String| InvalidProof::InvalidPart { place: "the checkpoint".into(), what };
+    let flaw = |place: &str, what: String| InvalidProof::InvalidPart { place: place.to_owned(), what };
+    let at_checkpoint = |what: String| flaw("the checkpoint", what);
     let seal = SignedCheckpoint::open(&proof.checkpoint, &proof.keys).map_err(at_checkpoint)?;
     if seal.origin != proof.origin {
         return Err(at_checkpoint(format!("it belongs to {}, not to {}", seal.origin, proof.origin)));
     }
-    let at_signers = |what: String| InvalidProof::InvalidPart { place: "the signers".into(), what };
+    let at_signers = |what: String| flaw("the signers", what);
     let known = signer_keys(&proof.signers, signers).map_err(at_signers)?;
     if proof.records.is_empty() {
-        return Err(InvalidProof::InvalidPart {
-            place: "the records".into(),
-            what: "it contains no record".into(),
-        });
+        return Err(flaw("the records", "it contains no record".to_owned()));
     }
     let mut chain = ChainChecker::new(GapRule::Allowed);
     let mut used: Vec<KeyId> = Vec::new();
@@ -140,7 +137,7 @@ pub fn check_proof(
     for proved in proof.records {
         let place = proved.id.clone();
         let fact = check_record(proved, &seal.tree, &known, signers, &mut chain)
-            .map_err(|what| InvalidProof::InvalidPart { place, what })?;
+            .map_err(|what| flaw(&place, what))?;
         used.extend(&fact.signers);
         records.push(fact);
     }
@@ -156,9 +153,8 @@ fn check_record(
     signers: &[PublicKey],
     course: &mut ChainChecker,
 ) -> Result<ProvenRecord, String> {
-    let super::ProofRecord { data, head, id, index, leaf_path: path, signatures } = proved;
-    let item = ProvableRecord { index, head, data, path, signatures };
-    let checked = item.check(tree, known)?;
+    let super::ProofRecord { id, record } = proved;
+    let (index, checked) = (record.index, record.check(tree, known)?);
     if id != format!("{}/{}", checked.head.run, checked.head.n) {
         return Err(format!("its head names {}/{}", checked.head.run, checked.head.n));
     }
@@ -297,7 +293,7 @@ impl TrustedKey {
         let line = text.trim();
         match PublicKey::from_text(line) {
             Ok(public) => Ok(TrustedKey::Public(public)),
-            Err(_) => Verifier::from_text(line).map(TrustedKey::Verifier).map_err(|error| error.to_string()),
+            Err(_) => Verifier::from_text(line).map(TrustedKey::Verifier),
         }
     }
 
@@ -316,22 +312,17 @@ impl SignedCheckpoint {
     /// # Errors
     /// The reason why it is invalid.
     pub fn open(note: &str, keys: &[String]) -> Result<SignedCheckpoint, String> {
-        let verifiers = keys.iter().map(|key| Verifier::from_text(key));
-        let verifiers: Vec<Verifier> = verifiers
-            .collect::<Result<_, _>>()
-            .map_err(|error| format!("a key of the checkpoint: {error}"))?;
-        let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-        let signers = parsed.verify(&verifiers).map_err(|error| error.to_string())?;
+        let verifiers: Result<Vec<_>, String> = keys.iter().map(|key| Verifier::from_text(key)).collect();
+        let verifiers = verifiers.map_err(|error| format!("a key of the checkpoint: {error}"))?;
+        let parsed = Note::parse(note.as_bytes())?;
+        let signers = parsed.verify(&verifiers)?;
         if signers.len() != verifiers.len()
             || parsed.signatures().len() != signers.len()
             || parsed.to_string() != note
         {
             return Err("the checkpoint must have one signature by each of its keys".to_owned());
         }
-        let checkpoint = Checkpoint::parse(parsed.text()).map_err(|error| error.to_string())?;
-        if !checkpoint.extensions().is_empty() {
-            return Err("the checkpoint has more lines than origin, size and root".to_owned());
-        }
+        let checkpoint = Checkpoint::parse(parsed.text())?;
         if let Some(other) = verifiers.iter().find(|key| key.name() != checkpoint.origin()) {
             return Err(format!(
                 "the key {} signs for another log than {}",
@@ -368,14 +359,20 @@ impl ProvableRecord {
         known: &[PublicKey],
         unknown: &[KeyId],
     ) -> Result<CheckedRecord, String> {
-        let (head, at_ms) = head(&self.head)?;
+        let head = Head::parse(&self.head)?;
+        let at_ms = head.check(&self.head)?;
+        if (head.n == 0) != head.prev.is_none() {
+            return Err("only the first record of a run may lack a predecessor".to_owned());
+        }
         let leaf = merkle::leaf(self.head.as_bytes());
         let path =
             self.path.iter().map(|text| unhex(text).ok_or("its path contains a value that is not a hash"));
         let path = path.collect::<Result<_, _>>()?;
         let proof = Inclusion { index: self.index, size: tree.size, path };
         proof.verify(&leaf, tree).map_err(|error| format!("it is not in the tree: {error}"))?;
-        let data = self.data.as_deref().map(|data| body(data, &head.data_sha256)).transpose()?;
+        head.check_data(self.data.as_deref())?;
+        let data = self.data.as_deref().map(from_canonical_json).transpose();
+        let data = data.map_err(|error| format!("its data is not canonical JSON: {error}"))?;
         let mut signers: Vec<KeyId> = Vec::new();
         for envelope in &self.signatures {
             let id = envelope.verify(&leaf, known, unknown)?;
@@ -385,43 +382,6 @@ impl ProvableRecord {
             signers.push(id);
         }
         Ok(CheckedRecord { head, leaf, at_ms, data, signers })
-    }
-}
-
-/// Parses a head in its canonical form; also returns its time.
-fn head(text: &str) -> Result<(Head, i64), String> {
-    let head: Head =
-        serde_json::from_str(text).map_err(|error| format!("its head cannot be read: {error}"))?;
-    if head.v != RECORD_VERSION {
-        return Err(format!("its version is {}, but this program reads version {RECORD_VERSION}", head.v));
-    }
-    // The fields of a head are in the order of canonical JSON.
-    if serde_json::to_string(&head).ok().as_deref() != Some(text) {
-        return Err("its head is not canonical JSON".to_owned());
-    }
-    let at_ms = parse_rfc3339(&head.at).filter(|at_ms| rfc3339(*at_ms) == head.at);
-    let at_ms = at_ms.ok_or("its time cannot be read")?;
-    if unhex(&head.data_sha256).is_none() || head.prev.as_deref().is_some_and(|prev| unhex(prev).is_none()) {
-        return Err("its head contains a value that is not a hash".to_owned());
-    }
-    if head.n > canonical::MAX_EXACT_INTEGER {
-        return Err(format!("its number {} is past 2^53", head.n));
-    }
-    if (head.n == 0) != head.prev.is_none() {
-        return Err("only the first record of a run may lack a predecessor".to_owned());
-    }
-    Ok((head, at_ms))
-}
-
-/// Parses a body and checks it against the hash in its head.
-fn body(text: &str, sha256: &str) -> Result<Map<String, Json>, String> {
-    if sha256_hex(text.as_bytes()) != sha256 {
-        return Err("its data does not match the hash in its head".to_owned());
-    }
-    match from_canonical_json(text) {
-        Ok(Json::Object(data)) => Ok(data),
-        Ok(_) => Err("its data is not an object".to_owned()),
-        Err(error) => Err(format!("its data is not canonical JSON: {error}")),
     }
 }
 
@@ -457,10 +417,12 @@ pub(crate) fn to_hex_texts(path: &[Hash]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use quorate_kernel::clock::rfc3339;
     use serde_json::json;
 
     use super::super::Envelope;
     use super::*;
+    use crate::record::RECORD_VERSION;
     use crate::signing::{SecretKey, SigningContext};
 
     /// A valid head, with one field changed.
@@ -475,24 +437,36 @@ mod tests {
 
     #[test]
     fn a_head_has_one_form() {
-        let (read, at_ms) = head(&head_with("n", json!(3))).expect("it is one");
-        assert_eq!((read.n, rfc3339(at_ms)), (3, read.at));
+        let check = |text: &str| {
+            let leaf = merkle::leaf(text.as_bytes());
+            let record = ProvableRecord {
+                index: 0,
+                head: text.to_owned(),
+                data: None,
+                path: vec![],
+                signatures: vec![],
+            };
+            record.check(&TreeHead { size: 1, root: leaf }, &[])
+        };
+        let read = check(&head_with("n", json!(3))).expect("it is one");
+        assert_eq!((read.head.n, rfc3339(read.at_ms)), (3, read.head.at));
         for (key, value) in [
             ("v", json!(RECORD_VERSION + 1)),
             ("at", json!("2026-11-15T08:00:00Z")),
             ("at", json!("yesterday")),
             ("data_sha256", json!("ab")),
+            ("data_sha256", json!("AB".repeat(32))),
             ("prev", json!("cd")),
             ("prev", json!(null)),
             ("n", json!(0)),
             ("more", json!(1)),
         ] {
-            assert!(head(&head_with(key, value.clone())).is_err(), "{key}: {value}");
+            assert!(check(&head_with(key, value.clone())).is_err(), "{key}: {value}");
         }
-        let numbered = |n: u64| head(&head_with("n", json!(3)).replace("\"n\":3", &format!("\"n\":{n}")));
+        let numbered = |n: u64| check(&head_with("n", json!(3)).replace("\"n\":3", &format!("\"n\":{n}")));
         assert!(numbered(canonical::MAX_EXACT_INTEGER).is_ok());
         assert!(numbered(canonical::MAX_EXACT_INTEGER + 1).is_err());
-        assert!(head(&format!(" {}", head_with("n", json!(3)))).is_err());
+        assert!(check(&format!(" {}", head_with("n", json!(3)))).is_err());
     }
 
     #[test]

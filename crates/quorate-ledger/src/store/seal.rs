@@ -371,11 +371,11 @@ fn sign_note(
     head: TreeHead,
     keys: &[Arc<SecretKey>],
 ) -> Result<(Option<String>, Vec<String>), String> {
-    let checkpoint = Checkpoint::new(origin, head).map_err(|error| error.to_string())?;
-    let mut note = Note::new(&checkpoint.to_string()).map_err(|error| error.to_string())?;
+    let checkpoint = Checkpoint::new(origin, head)?;
+    let mut note = Note::new(&checkpoint.to_string())?;
     let mut names = Vec::new();
     for key in keys {
-        let signer = Signer::new(origin, Arc::clone(key)).map_err(|error| error.to_string())?;
+        let signer = Signer::new(origin, Arc::clone(key))?;
         note.sign(&signer).map_err(|error| error.to_string())?;
         names.push(signer.verifier().to_string());
     }

@@ -1,16 +1,14 @@
 //! The stored part of the Merkle tree: the hashes of complete subtrees, 256 in a row of the table `tile`, up to the last
 //! checkpoint. They are derived from the records; `verify` checks them.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 use std::ops::Range;
 
 use quorate_kernel::ports::ledger::LedgerError;
 
 use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::{STREAM, refusal};
-use crate::merkle::{self, FetchedHashes, Frontier, Hash, STRIDE, Subtree, TreeHead};
+use crate::merkle::{self, Frontier, Hash, STRIDE, Subtree, TreeHead, complete_subtrees};
 
 /// The most hashes per row.
 pub(crate) const HASHES_PER_ROW: u64 = 1 << STRIDE;
@@ -40,12 +38,6 @@ pub(crate) enum TreeError {
     Incomplete(String),
 }
 
-impl TreeError {
-    pub(crate) fn incomplete(why: impl Display) -> TreeError {
-        TreeError::Incomplete(why.to_string())
-    }
-}
-
 impl From<TreeError> for sqlx::Error {
     fn from(error: TreeError) -> Self {
         match error {
@@ -67,8 +59,7 @@ impl TreeWriter {
 
     /// The tree of the first records, from the stored hashes.
     pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, TreeError> {
-        let fetched = fetch_tree(engine, size).await?;
-        let frontier = merkle::frontier(&fetched, size).map_err(TreeError::incomplete)?;
+        let frontier = StoredTree::default().tree(engine, 0..size).await?;
         let mut rows = BTreeMap::new();
         // New hashes go into the incomplete rows.
         for level in (0..u64::BITS).step_by(STRIDE as usize) {
@@ -118,49 +109,88 @@ impl TreeWriter {
     }
 }
 
-/// The hashes that the root and the frontier of the tree of the first `size` records need.
-pub(crate) async fn fetch_tree(engine: &mut Engine, size: u64) -> Result<FetchedHashes, TreeError> {
-    fetch(engine, std::iter::once(0..size), size).await
+/// The most rows that a reader keeps.
+const MAX_ROWS_KEPT: usize = 16;
+
+/// Reads roots and proofs from the stored hashes. Keeps the rows that it read last, each with the hashes of the levels up to
+/// the next stored one: consecutive records share most of their paths.
+#[derive(Default)]
+pub(crate) struct StoredTree {
+    rows: BTreeMap<(u32, u64), Vec<Vec<Hash>>>,
 }
 
-/// The hashes that the roots of ranges of leaves need, in the tree of the first `size` records.
-pub(crate) async fn fetch(
-    engine: &mut Engine,
-    ranges: impl IntoIterator<Item = Range<u64>>,
-    size: u64,
-) -> Result<FetchedHashes, TreeError> {
-    let mut fetched = FetchedHashes::new(size, stores_level);
-    let mut rows: BTreeMap<(u32, u64), Vec<u8>> = BTreeMap::new();
-    for read in merkle::required_hashes(ranges, stores_level) {
-        for index in read.first..read.first + read.count {
-            let key = (read.level, index / HASHES_PER_ROW);
-            let row = match rows.entry(key) {
-                Entry::Occupied(there) => there.into_mut(),
-                Entry::Vacant(place) => place.insert(read_row(engine, key.0, key.1).await?),
-            };
-            let start = byte_len(index % HASHES_PER_ROW);
-            let hash = row.get(start..start + 32).and_then(|hash| hash.try_into().ok());
-            let missing =
-                || TreeError::Incomplete(format!("hash {index} of level {} is missing", read.level));
-            fetched.insert(Subtree { level: read.level, index }, hash.ok_or_else(missing)?);
+impl StoredTree {
+    /// The tree of a range of leaves.
+    pub(crate) async fn tree(
+        &mut self,
+        engine: &mut Engine,
+        leaves: Range<u64>,
+    ) -> Result<Frontier, TreeError> {
+        let size = leaves.end - leaves.start;
+        let mut peaks = Vec::new();
+        for subtree in complete_subtrees(leaves) {
+            peaks.push(self.subtree(engine, subtree).await?);
         }
+        Ok(Frontier::of_peaks(size, peaks))
     }
-    Ok(fetched)
+
+    /// The roots of ranges of leaves, which are a proof.
+    pub(crate) async fn path(
+        &mut self,
+        engine: &mut Engine,
+        ranges: Vec<Range<u64>>,
+    ) -> Result<Vec<Hash>, TreeError> {
+        let mut path = Vec::with_capacity(ranges.len());
+        for leaves in ranges {
+            path.push(self.tree(engine, leaves).await?.root());
+        }
+        Ok(path)
+    }
+
+    /// The root of a complete subtree.
+    pub(crate) async fn subtree(
+        &mut self,
+        engine: &mut Engine,
+        Subtree { level, index }: Subtree,
+    ) -> Result<Hash, TreeError> {
+        let above = level % STRIDE;
+        let width = HASHES_PER_ROW >> above;
+        let key = (level - above, index / width);
+        if !self.rows.contains_key(&key) {
+            if self.rows.len() >= MAX_ROWS_KEPT {
+                self.rows.clear();
+            }
+            let hashes = read_row(engine, key.0, key.1).await?;
+            self.rows.insert(key, levels(&hashes));
+        }
+        let level_of_row = self.rows.get(&key).and_then(|levels| levels.get(above as usize));
+        let hash = level_of_row.and_then(|hashes| hashes.get(usize::try_from(index % width).ok()?));
+        hash.copied()
+            .ok_or_else(|| TreeError::Incomplete(format!("hash {index} of level {level} is missing")))
+    }
+}
+
+/// The hashes of a row, and those of the complete subtrees above them, level by level.
+fn levels(hashes: &[u8]) -> Vec<Vec<Hash>> {
+    let hashes: Vec<Hash> = hashes.chunks_exact(32).map(|hash| hash.try_into().unwrap_or_default()).collect();
+    let above = |below: &Vec<Hash>| {
+        let above: Vec<Hash> = below.chunks_exact(2).map(|two| merkle::node(&two[0], &two[1])).collect();
+        (!above.is_empty()).then_some(above)
+    };
+    std::iter::successors(Some(hashes), above).collect()
 }
 
 /// Checks that the stored hashes still lead to a checkpoint's root.
 pub(crate) async fn ensure_root(engine: &mut Engine, tree: &TreeHead) -> Result<(), TreeError> {
     match leads_to_root(engine, tree).await? {
         true => Ok(()),
-        false => Err(TreeError::incomplete("its root differs from the checkpoint's")),
+        false => Err(TreeError::Incomplete("its root differs from the checkpoint's".to_owned())),
     }
 }
 
 /// Whether the stored hashes still lead to a checkpoint's root.
 async fn leads_to_root(engine: &mut Engine, tree: &TreeHead) -> Result<bool, TreeError> {
-    let fetched = fetch_tree(engine, tree.size).await?;
-    let root = merkle::root(&fetched, tree.size);
-    Ok(root.is_ok_and(|root| root == tree.root))
+    Ok(StoredTree::default().tree(engine, 0..tree.size).await?.root() == tree.root)
 }
 
 /// How many leaves are stored.
@@ -200,7 +230,9 @@ pub(crate) async fn proven_leaves(
             let count = (tree.size >> level).saturating_sub(idx * HASHES_PER_ROW).min(HASHES_PER_ROW);
             hashes.truncate(byte_len(count));
             let is_whole = hashes.len() == byte_len(count);
-            is_whole && (!is_full(level, *idx) || hash_at(&above, *idx) == Some(row_root(hashes)))
+            is_whole
+                && (!is_full(level, *idx)
+                    || hash_at(&above, *idx).as_ref() == levels(hashes).last().and_then(|top| top.first()))
         });
     }
     Ok(proven)
@@ -212,17 +244,8 @@ pub(crate) fn hash_at(rows: &BTreeMap<u64, Vec<u8>>, index: u64) -> Option<Hash>
     rows.get(&(index / HASHES_PER_ROW))?.get(start..start + 32)?.try_into().ok()
 }
 
-/// The root of a full row.
-fn row_root(hashes: &[u8]) -> Hash {
-    let mut level: Vec<Hash> =
-        hashes.chunks_exact(32).map(|hash| hash.try_into().unwrap_or_default()).collect();
-    while level.len() > 1 {
-        level = level.chunks_exact(2).map(|two| merkle::node(&two[0], &two[1])).collect();
-    }
-    level.first().copied().unwrap_or_default()
-}
-
-async fn read_rows(
+/// Rows of one level, by index.
+pub(crate) async fn read_rows(
     engine: &mut Engine,
     level: u32,
     rows: &BTreeSet<u64>,
@@ -251,4 +274,46 @@ async fn read_row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, 
 fn byte_len(hashes: u64) -> usize {
     // A row has at most 256.
     usize::try_from(hashes).unwrap_or(0) * 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+    use crate::merkle::{Consistency, Inclusion, consistency_ranges, inclusion_ranges};
+
+    fn leaf_of(index: u64) -> Hash {
+        merkle::leaf(&index.to_be_bytes())
+    }
+
+    #[tokio::test]
+    async fn every_proof_is_made_of_stored_hashes() {
+        // D2: three levels are stored.
+        const SIZE: u64 = 70_001;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("ledger.db")).await.unwrap().store;
+        let mut connection = store.writer().await;
+        let engine = connection.engine().await.unwrap();
+        let (mut tree, mut heads) = (TreeWriter::new(), BTreeMap::new());
+        let places = [0, 1, 2, 255, 256, 257, 40_000, 65_535, 65_536, 65_537, 70_000];
+        for index in 0..SIZE {
+            if places.contains(&index) {
+                heads.insert(index, tree.frontier().tree_head());
+            }
+            tree.push(leaf_of(index));
+        }
+        tree.store(engine).await.unwrap();
+        let whole = tree.frontier().tree_head();
+        let mut stored = StoredTree::default();
+        assert_eq!(stored.tree(engine, 0..SIZE).await.unwrap(), *tree.frontier());
+        for (index, before) in heads {
+            let path = stored.path(engine, inclusion_ranges(index, SIZE)).await.unwrap();
+            Inclusion { index, size: SIZE, path }.verify(&leaf_of(index), &whole).unwrap();
+            let path = stored.path(engine, consistency_ranges(index, SIZE)).await.unwrap();
+            Consistency { old: index, new: SIZE, path }.verify(&before, &whole).unwrap();
+            assert_eq!(TreeWriter::load(engine, index).await.unwrap().frontier().tree_head(), before);
+        }
+        let beyond = stored.tree(engine, 0..SIZE + 1).await.unwrap_err().to_string();
+        assert_eq!(beyond, "the stored tree is incomplete: hash 35000 of level 1 is missing");
+    }
 }

@@ -36,8 +36,6 @@ pub(super) struct Checkpoints {
     start: Option<u64>,
     /// All signers of checkpoints.
     pub(super) signers: Vec<Verifier>,
-    /// Keys that the verifier trusts.
-    trusted_keys: Vec<PublicKey>,
     /// Keys that followed without a voucher.
     pub(super) key_changes: KeyChanges,
     /// The expected rows of the table of checkpoints, by size: root and number.
@@ -62,18 +60,10 @@ impl Checkpoints {
         }
     }
 
-    /// Adds the keys that the verifier trusts.
-    pub(super) fn with_options(self, options: &VerifyOptions) -> Self {
-        Checkpoints {
-            trusted_keys: options.trusted_keys.clone(),
-            key_changes: KeyChanges::new(options),
-            ..self
-        }
-    }
-
     /// Checks the body of checkpoint `n`, with its time and position. Returns its size and root.
     pub(super) fn add(
         &mut self,
+        options: &VerifyOptions,
         (n, at_ms, place): (u64, i64, u64),
         data: &Map<String, Json>,
         jobs: &mut Jobs,
@@ -109,7 +99,7 @@ impl Checkpoints {
             }
             None if sealed.keys.is_empty() => self.unsigned += 1,
             None => say("it names keys, but has no signature".to_owned()),
-            Some(note) => match self.check_signed(&sealed, note, place, jobs) {
+            Some(note) => match self.check_signed(options, &sealed, note, place, jobs) {
                 Ok(()) => self.signed_ms = Some(at_ms),
                 Err(what) => say(what),
             },
@@ -120,20 +110,17 @@ impl Checkpoints {
     /// Checks the signature and the keys of a checkpoint.
     pub(super) fn check_signed(
         &mut self,
+        options: &VerifyOptions,
         sealed: &CheckpointRecord,
         note: &str,
         place: u64,
         jobs: &mut Jobs,
     ) -> Result<(), String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let keys = sealed.keys.iter().map(|key| Verifier::from_text(key));
-        let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| text(&error))?;
-        let note = Note::parse(note.as_bytes()).map_err(|error| text(&error))?;
-        let checkpoint = Checkpoint::parse(note.text()).map_err(|error| text(&error))?;
-        let same = checkpoint.origin() == sealed.origin
-            && *checkpoint.tree() == sealed.tree
-            && checkpoint.extensions().is_empty();
-        if !same {
+        let keys: Vec<_> =
+            sealed.keys.iter().map(|key| Verifier::from_text(key)).collect::<Result<_, _>>()?;
+        let note = Note::parse(note.as_bytes())?;
+        let checkpoint = Checkpoint::parse(note.text())?;
+        if checkpoint.origin() != sealed.origin || *checkpoint.tree() != sealed.tree {
             return Err("its note does not match its record".to_owned());
         }
         if note.signatures().len() != keys.len() {
@@ -145,9 +132,10 @@ impl Checkpoints {
             false => sealed.succession.keys_after(before)?,
         };
         // If the old key was lost, the verifier must know the new one.
-        let counts = |key: &Verifier| counting.contains(key.key()) || self.trusted_keys.contains(key.key());
+        let counts =
+            |key: &Verifier| counting.contains(key.key()) || options.trusted_keys.contains(key.key());
         if !self.current.is_empty() && !keys.iter().any(counts) {
-            self.key_changes.add((sealed.n, place), public_keys(&keys).collect())?;
+            self.key_changes.add(options, (sealed.n, place), public_keys(&keys).collect())?;
         }
         self.key_changes.add_statements((sealed.n, place), &sealed.succession);
         for key in &keys {
@@ -164,11 +152,9 @@ impl Checkpoints {
 
     /// The ledger's current keys: the signers of the last checkpoint, and those that the verifier trusts. Empty before
     /// the first signed checkpoint.
-    pub(super) fn keys(&self) -> Vec<PublicKey> {
-        if self.current.is_empty() {
-            return Vec::new();
-        }
-        public_keys(&self.current).chain(self.trusted_keys.iter().copied()).collect()
+    pub(super) fn keys(&self, options: &VerifyOptions) -> Vec<PublicKey> {
+        let trusted = options.trusted_keys.iter().copied().filter(|_| !self.current.is_empty());
+        public_keys(&self.current).chain(trusted).collect()
     }
 
     /// Whether one of these keys signed the last signed checkpoint; `None` without one.

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
-use super::pages::StoredRecord;
 use super::signatures::{Job, Jobs};
 use crate::checkpoint::as_record;
 use crate::merkle::Hash;
@@ -47,10 +46,6 @@ pub struct KeyChangeReport {
 /// The keys that follow without a voucher, during the walk.
 #[derive(Default)]
 pub(super) struct KeyChanges {
-    /// The keys that are accepted on this machine.
-    accepted_here: Vec<PublicKey>,
-    candidates: Vec<PublicKey>,
-    own: Vec<PublicKey>,
     /// The checkpoints that introduced such a key: number, position and key.
     changes: Vec<(u64, u64, PublicKey)>,
     /// Recorded acceptances, with the position of each.
@@ -58,30 +53,31 @@ pub(super) struct KeyChanges {
     own_refused: bool,
 }
 
-impl KeyChanges {
-    pub(super) fn new(options: &VerifyOptions) -> Self {
-        let kept = options.local_checkpoints.as_ref();
-        KeyChanges {
-            accepted_here: kept.map(|kept| kept.accepted_keys.clone()).unwrap_or_default(),
-            candidates: options.candidate_keys.clone(),
-            own: options.ledger_keys.clone(),
-            ..KeyChanges::default()
-        }
-    }
+/// Whether a key is accepted on this machine.
+fn is_accepted_here(options: &VerifyOptions, key: &PublicKey) -> bool {
+    options.local_checkpoints.as_ref().is_some_and(|kept| kept.accepted_keys.contains(key))
+}
 
+impl KeyChanges {
     /// Adds the keys of a checkpoint, by number and position, that do not follow from those before it.
     ///
     /// # Errors
     /// The reason why they do not count.
-    pub(super) fn add(&mut self, (n, place): (u64, u64), keys: Vec<PublicKey>) -> Result<(), String> {
-        let counts = |key: &&PublicKey| self.accepted_here.contains(key) || self.candidates.contains(key);
+    pub(super) fn add(
+        &mut self,
+        options: &VerifyOptions,
+        (n, place): (u64, u64),
+        keys: Vec<PublicKey>,
+    ) -> Result<(), String> {
+        let counts =
+            |key: &&PublicKey| is_accepted_here(options, key) || options.candidate_keys.contains(key);
         match keys.iter().find(counts) {
             Some(key) => {
                 self.changes.push((n, place, *key));
                 Ok(())
             }
             None => {
-                self.own_refused |= keys.iter().any(|key| self.own.contains(key));
+                self.own_refused |= keys.iter().any(|key| options.ledger_keys.contains(key));
                 let ids = keys.iter().map(|key| key.id().to_string()).collect::<Vec<_>>().join(", ");
                 Err(format!(
                     "none of its keys ({ids}) signed the checkpoint before it, has a voucher by a key that did, or was accepted on this machine"
@@ -102,6 +98,7 @@ impl KeyChanges {
     /// keys of all checkpoints.
     pub(super) fn finish(
         &mut self,
+        options: &VerifyOptions,
         signed_size: u64,
         signers: Vec<PublicKey>,
         findings: &mut Findings,
@@ -111,7 +108,7 @@ impl KeyChanges {
             std::mem::take(&mut self.statements).into_iter().partition(|(place, _)| *place <= signed_size);
         for (place, statement) in open {
             let text = statement.key.as_str();
-            if self.candidates.iter().any(|key| key.to_string() == text) {
+            if options.candidate_keys.iter().any(|key| key.to_string() == text) {
                 continue;
             }
             let what =
@@ -123,10 +120,10 @@ impl KeyChanges {
         for (n, place, key) in std::mem::take(&mut self.changes) {
             let text = key.to_string();
             let stated = accepted.iter().any(|accepted| accepted.key == text);
-            if stated && self.accepted_here.contains(&key) {
+            if stated && is_accepted_here(options, &key) {
                 continue;
             }
-            if self.candidates.contains(&key) {
+            if options.candidate_keys.contains(&key) {
                 if !pending.contains(&key) {
                     pending.push(key);
                 }
@@ -142,120 +139,80 @@ impl KeyChanges {
     }
 }
 
-/// The signatures of the ledger's own stream, during the walk.
-#[derive(Default)]
-pub(super) struct LedgerSignatures {
-    /// The first signed record that is not a checkpoint.
-    signed_from: Option<u64>,
-    /// Unsigned records before it: number and position.
-    unsigned: Vec<(u64, u64)>,
-    /// Signatures before the first signed checkpoint, which introduces the ledger's key.
-    pending: Vec<PendingSignature>,
+/// A record of the ledger's own stream that is not a checkpoint. Its signatures are checked after the walk, because
+/// the first signed checkpoint, which introduces the ledger's key, may follow it.
+pub(super) struct LedgerRecord {
+    pub(super) n: u64,
+    pub(super) seq: u64,
+    pub(super) leaf: Hash,
+    pub(super) signatures: Vec<(String, String)>,
+    /// The keys that may sign it.
+    pub(super) keys: Vec<PublicKey>,
 }
 
-struct PendingSignature {
-    id: KeyId,
-    signature: Signature,
-    leaf: Hash,
-    n: u64,
-    seq: u64,
-}
-
-impl LedgerSignatures {
-    /// Adds record `n`, which is not a checkpoint. `keys` are those that may sign it; empty before the first signed
-    /// checkpoint.
-    pub(super) fn add_record(
-        &mut self,
-        stored: &StoredRecord,
-        (n, place, leaf): (u64, u64, Hash),
-        keys: &[PublicKey],
-        jobs: &mut Jobs,
-        findings: &mut Findings,
-    ) {
+/// Checks the signatures of the ledger's own stream. `signed_size` is the size of the last signed checkpoint; `known` are
+/// the ledger's keys according to the verifier. Returns the number of records without a signature or a signed checkpoint
+/// over them, as long as no key is known that should have signed them.
+pub(super) fn check_ledger_signatures(
+    records: Vec<LedgerRecord>,
+    signed_size: u64,
+    known: &[PublicKey],
+    jobs: &mut Jobs,
+    findings: &mut Findings,
+) -> u64 {
+    let has_no_key = signed_size == 0 && known.is_empty();
+    let (mut unsigned, mut signed_from) = (0, None);
+    for LedgerRecord { n, seq, leaf, signatures, keys } in records {
         let mut say = |kind, what: String| {
-            findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(STREAM, n, place));
+            findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(STREAM, n, seq));
         };
-        if stored.signatures.is_empty() {
-            match self.signed_from {
-                Some(first) => {
-                    say(
-                        DivergenceKind::Removed,
-                        format!("{STREAM}/{first} is signed, but this later record is not"),
-                    );
+        if signatures.is_empty() {
+            let (kind, what) = match signed_from {
+                Some(first) => (
+                    DivergenceKind::Removed,
+                    format!("{STREAM}/{first} is signed, but this later record is not"),
+                ),
+                None if has_no_key => {
+                    unsigned += 1;
+                    continue;
                 }
-                None => self.unsigned.push((n, place)),
-            }
-            return;
+                None if seq > signed_size => (
+                    DivergenceKind::Inserted,
+                    "it is unsigned, and no signed checkpoint covers it".to_owned(),
+                ),
+                None => (DivergenceKind::Removed, UNSIGNED.to_owned()),
+            };
+            say(kind, what);
+            continue;
         }
-        self.signed_from.get_or_insert(n);
-        for (key, signature) in &stored.signatures {
+        signed_from.get_or_insert(n);
+        let keys = if keys.is_empty() { known } else { &keys };
+        for (key, signature) in &signatures {
             let read = KeyId::from_text(key).map_err(|error| error.to_string());
             let read = read
                 .and_then(|id| Ok((id, Signature::from_text(signature).map_err(|error| error.to_string())?)));
             match read {
                 Err(what) => say(DivergenceKind::Changed, format!("`{key}` signed it: {what}")),
-                Ok((id, signature)) => {
-                    let pending = PendingSignature { id, signature, leaf, n, seq: place };
-                    match keys.is_empty() {
-                        true => self.pending.push(pending),
-                        false => {
-                            pending
-                                .enqueue(keys, jobs)
-                                .unwrap_or_else(|what| say(DivergenceKind::Changed, what));
-                        }
+                Ok(_) if has_no_key => unsigned += 1,
+                Ok((id, signature)) => match keys.iter().find(|key| key.id() == id) {
+                    Some(key) => {
+                        let (key, run) = (Box::new(*key), STREAM.into());
+                        jobs.add(Job::Record { key, leaf, signature, run, n, place: seq });
                     }
-                }
+                    None => {
+                        let what = format!("it is signed by the key {id}, which is not the ledger's");
+                        say(DivergenceKind::Changed, what);
+                    }
+                },
             }
         }
     }
-
-    /// Checks earlier signatures when the first signed checkpoint introduces the ledger's keys.
-    pub(super) fn enqueue_pending(&mut self, keys: &[PublicKey], jobs: &mut Jobs, findings: &mut Findings) {
-        for waiting in std::mem::take(&mut self.pending) {
-            let (n, place) = (waiting.n, waiting.seq);
-            if let Err(what) = waiting.enqueue(keys, jobs) {
-                findings.add(Divergence::changed(LedgerPart::Signature, what).at(STREAM, n, place));
-            }
-        }
-    }
-
-    /// Ends the check after the last record. `signed_size` is the size of the last signed checkpoint; `known` are the
-    /// ledger's keys according to the verifier. Returns the number of records without a signature or a signed
-    /// checkpoint over them, as long as no key is known that should have signed them.
-    pub(super) fn finish(
-        &mut self,
-        signed_size: u64,
-        known: &[PublicKey],
-        jobs: &mut Jobs,
-        findings: &mut Findings,
-    ) -> u64 {
-        if signed_size == 0 && known.is_empty() {
-            return (self.unsigned.len() + self.pending.len()) as u64;
-        }
-        self.enqueue_pending(known, jobs, findings);
-        for (n, place) in std::mem::take(&mut self.unsigned) {
-            let (kind, what) = match place > signed_size {
-                true => (DivergenceKind::Inserted, "it is unsigned, and no signed checkpoint covers it"),
-                false => (
-                    DivergenceKind::Removed,
-                    "it is unsigned, although the ledger has a key; if an older version wrote it, check it and sign it with `quorate ledger checkpoint --accept-unsigned`",
-                ),
-            };
-            findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(STREAM, n, place));
-        }
-        0
-    }
+    unsigned
 }
 
-impl PendingSignature {
-    fn enqueue(self, keys: &[PublicKey], jobs: &mut Jobs) -> Result<(), String> {
-        let PendingSignature { id, signature, leaf, n, seq: place } = self;
-        let key = keys.iter().find(|key| key.id() == id);
-        let key = key.ok_or_else(|| format!("it is signed by the key {id}, which is not the ledger's"))?;
-        jobs.add(Job::Record { key: Box::new(*key), leaf, signature, run: STREAM.into(), n, place });
-        Ok(())
-    }
-}
+/// The divergence of an unsigned record that a signed checkpoint covers.
+const UNSIGNED: &str = "it is unsigned, although the ledger has a key; if an older version wrote it, check it and sign it \
+                        with `quorate ledger checkpoint --accept-unsigned`";
 
 /// The keys of verifiers.
 pub(super) fn public_keys(verifiers: &[Verifier]) -> impl Iterator<Item = PublicKey> + '_ {
@@ -275,17 +232,30 @@ mod tests {
         SecretKey::from_seed(&[seed; 32]).public()
     }
 
-    /// Key changes with these keys accepted on this machine, as candidates, and as its own.
-    fn changes(accepted: &[u8], candidates: &[u8], own: &[u8]) -> KeyChanges {
+    /// Key changes of a verifier with these keys accepted on this machine, as candidates, and as its own.
+    struct Changes(KeyChanges, VerifyOptions);
+
+    fn changes(accepted: &[u8], candidates: &[u8], own: &[u8]) -> Changes {
         let keys = |seeds: &[u8]| seeds.iter().map(|seed| key(*seed)).collect::<Vec<_>>();
         let kept =
             LocalCheckpoints { copies: Vec::new(), replaced_origin: None, accepted_keys: keys(accepted) };
-        KeyChanges::new(&VerifyOptions {
+        let options = VerifyOptions {
             local_checkpoints: Some(kept),
             candidate_keys: keys(candidates),
             ledger_keys: keys(own),
             ..VerifyOptions::default()
-        })
+        };
+        Changes(KeyChanges::default(), options)
+    }
+
+    impl Changes {
+        fn add(&mut self, at: (u64, u64), keys: Vec<PublicKey>) -> Result<(), String> {
+            self.0.add(&self.1, at, keys)
+        }
+
+        fn add_statements(&mut self, at: (u64, u64), says: &Succession) {
+            self.0.add_statements(at, says);
+        }
     }
 
     fn says(seed: u8) -> Succession {
@@ -294,9 +264,9 @@ mod tests {
         Succession { accepted: vec![accepted], ..Succession::default() }
     }
 
-    fn finish(mut changes: KeyChanges, signed_size: u64) -> (KeyChangeReport, Vec<Divergence>) {
+    fn finish(mut changes: Changes, signed_size: u64) -> (KeyChangeReport, Vec<Divergence>) {
         let mut findings = Findings::default();
-        let report = changes.finish(signed_size, vec![key(1)], &mut findings);
+        let report = changes.0.finish(&changes.1, signed_size, vec![key(1)], &mut findings);
         (report, findings.into_parts().0)
     }
 
@@ -374,7 +344,7 @@ mod tests {
     fn a_refused_key_of_this_machine_is_reported_as_such() {
         let mut refused = changes(&[], &[], &[7]);
         refused.add((4, 20), vec![key(2)]).unwrap_err();
-        assert!(!refused.own_refused);
+        assert!(!refused.0.own_refused);
         refused.add((5, 22), vec![key(2), key(7)]).unwrap_err();
         refused.add((6, 24), vec![key(2)]).unwrap_err();
         assert!(finish(refused, 99).0.own_refused);

@@ -112,8 +112,7 @@ pub(super) fn check_cosignature(
     let name = format!("the checkpoint of the witness {}", cosigner.name());
     let read = || -> Result<(String, u64), String> {
         let note = copy.note.clone()?;
-        let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-        let (_, at_s) = cosigner.find_signature(&parsed).map_err(|error| error.to_string())?;
+        let (_, at_s) = cosigner.find_signature(&Note::parse(note.as_bytes())?)?;
         Ok((note, at_s))
     };
     match read() {

@@ -52,15 +52,15 @@ impl Page {
 /// Reads the rows.
 pub(super) struct Reader {
     after: i64,
-    /// Whether the file has the tables of schema 2.
-    has_tree: bool,
-    has_signatures: bool,
+    /// Whether the stored leaves are read as well.
+    with_leaves: bool,
 }
 
 impl Reader {
     /// Reads the records after a position; `None` for all.
-    pub(super) fn after(place: Option<i64>, has_tree: bool, has_signatures: bool) -> Self {
-        Reader { after: place.unwrap_or(i64::MIN), has_tree, has_signatures }
+    pub(super) fn after(place: Option<u64>, with_leaves: bool) -> Self {
+        let after = place.map_or(i64::MIN, |place| i64::try_from(place).unwrap_or(i64::MAX));
+        Reader { after, with_leaves }
     }
 
     /// The next page; `None` at the end. A page that cannot be read is read record by record, up to the first one that
@@ -82,15 +82,13 @@ impl Reader {
             return Some(Page { error, ..Page::default() });
         }
         self.after = last;
-        if self.has_tree
+        if self.with_leaves
             && let Ok(last) = u64::try_from(last)
         {
-            let first = before / HASHES_PER_ROW;
             let last = last.min(before.saturating_add(MAX_GAP)) / HASHES_PER_ROW;
+            let rows = (before / HASHES_PER_ROW..=last).collect();
             // Unreadable rows are found when all rows are counted.
-            if let Ok(leaves) = leaves(engine, first, last).await {
-                page.leaves = leaves;
-            }
+            page.leaves = tiles::read_rows(engine, 0, &rows).await.unwrap_or_default();
         }
         Some(page)
     }
@@ -104,18 +102,19 @@ impl Reader {
                 .rows(engine, &[Int, Text, Int, Text, Text, Text])
                 .await?;
         let mut records: Vec<StoredRecord> = rows.into_iter().map(record_from_row).collect();
-        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(Vec::new()) };
-        if self.has_signatures {
-            let signatures = signatures(engine, first.seq, last.seq).await?;
-            let mut records = records.iter_mut();
-            let mut record = records.next();
-            for (seq, key, signature) in signatures {
-                while record.as_ref().is_some_and(|record| record.seq < seq) {
-                    record = records.next();
-                }
-                if let Some(record) = &mut record {
-                    record.signatures.push((key, signature));
-                }
+        let Some((first, last)) =
+            records.first().zip(records.last()).map(|(first, last)| (first.seq, last.seq))
+        else {
+            return Ok(records);
+        };
+        let mut unsigned = records.iter_mut();
+        let mut record = unsigned.next();
+        for (seq, key, signature) in signatures(engine, first, last).await? {
+            while record.as_ref().is_some_and(|record| record.seq < seq) {
+                record = unsigned.next();
+            }
+            if let Some(record) = &mut record {
+                record.signatures.push((key, signature));
             }
         }
         Ok(records)
@@ -150,15 +149,6 @@ pub(super) async fn signatures(
         .rows(engine, &[Column::Int, Column::Text, Column::Text])
         .await?;
     Ok(rows.iter().map(|row| (row.int(0), row.text(1).to_owned(), row.text(2).to_owned())).collect())
-}
-
-async fn leaves(engine: &mut Engine, first: u64, last: u64) -> Result<BTreeMap<u64, Vec<u8>>, sqlx::Error> {
-    let rows = sql("SELECT idx, hashes FROM tile WHERE level = 0 AND idx >= $1 AND idx <= $2")
-        .bind(first)
-        .bind(last)
-        .rows(engine, &[Column::Int, Column::Bytes])
-        .await?;
-    Ok(rows.iter().map(|row| (row.count(0), row.bytes(1).to_vec())).collect())
 }
 
 #[cfg(test)]

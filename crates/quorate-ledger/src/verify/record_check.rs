@@ -3,16 +3,14 @@
 use std::fmt;
 
 use quorate_kernel::canonical;
-use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::entropy::{hex, unhex};
+use quorate_kernel::entropy::unhex;
 use quorate_protocol::Json;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Map;
-use sha2::{Digest as _, Sha256};
 
 use super::pages::StoredRecord;
 use crate::merkle::Hash;
-use crate::record::{Head, RECORD_VERSION};
+use crate::record::Head;
 
 /// What a head that matches its row and its data states besides them.
 #[derive(Debug, Clone, Copy)]
@@ -31,39 +29,19 @@ pub(super) struct Mismatch {
 
 /// Checks a record by itself.
 pub(super) fn check(stored: &StoredRecord) -> Result<CheckedHead, Mismatch> {
-    let head: Head = match serde_json::from_str(&stored.head) {
-        Ok(head) => head,
-        Err(error) => return Err(Mismatch { what: format!("its head cannot be read: {error}"), head: None }),
-    };
-    let at_ms = parse_rfc3339(&head.at).filter(|at_ms| rfc3339(*at_ms) == head.at);
-    let prev = head.prev.as_deref().map(unhex);
-    let what = if serde_json::to_string(&head).ok().as_deref() != Some(&stored.head) {
-        "its head is not canonical JSON".to_owned()
-    } else if head.v != RECORD_VERSION {
-        format!("its version is {}, but this program reads version {RECORD_VERSION}", head.v)
-    } else if head.run != stored.run || i64::try_from(head.n) != Ok(stored.n) {
-        format!("its row is {}/{}, but its head names {}/{}", stored.run, stored.n, head.run, head.n)
-    } else if head.kind != stored.kind {
-        format!("its row says {}, but its head says {}", stored.kind, head.kind)
-    } else if !data_has_hash(stored.data.as_deref(), &head.data_sha256) {
-        "its data does not match the hash in its head".to_owned()
-    } else if prev == Some(None) {
-        "its head names no hash as its predecessor".to_owned()
-    } else {
-        match at_ms {
-            Some(at_ms) => return Ok(CheckedHead { at_ms, prev: prev.flatten() }),
-            None => format!("its time is {}", head.at),
+    let head = Head::parse(&stored.head).map_err(|what| Mismatch { what, head: None })?;
+    let checked = head.check(&stored.head).and_then(|at_ms| {
+        if head.run != stored.run || i64::try_from(head.n) != Ok(stored.n) {
+            let StoredRecord { run, n, .. } = stored;
+            return Err(format!("its row is {run}/{n}, but its head names {}/{}", head.run, head.n));
         }
-    };
-    Err(Mismatch { what, head: Some(Box::new(head)) })
-}
-
-/// Whether data matches a hash. The hash of erased data must only be well-formed.
-fn data_has_hash(data: Option<&str>, sha256: &str) -> bool {
-    match data {
-        Some(data) => hex(&Sha256::digest(data.as_bytes())) == sha256,
-        None => unhex(sha256).is_some_and(|hash| hex(&hash) == sha256),
-    }
+        if head.kind != stored.kind {
+            return Err(format!("its row says {}, but its head says {}", stored.kind, head.kind));
+        }
+        head.check_data(stored.data.as_deref())?;
+        Ok(CheckedHead { at_ms, prev: head.prev.as_deref().and_then(unhex) })
+    });
+    checked.map_err(|what| Mismatch { what, head: Some(Box::new(head)) })
 }
 
 /// The data of a record.
@@ -120,16 +98,6 @@ impl<'de> Visitor<'de> for SomeKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn erased_data_leaves_its_hash() {
-        assert!(data_has_hash(None, &"0af9".repeat(16)));
-        for other in ["", "0a", &"0a".repeat(33), &"0A".repeat(32), &"0g".repeat(32)] {
-            assert!(!data_has_hash(None, other), "{other}");
-        }
-        assert!(data_has_hash(Some("{}"), &hex(&Sha256::digest(b"{}"))));
-        assert!(!data_has_hash(Some("{ }"), &hex(&Sha256::digest(b"{}"))));
-    }
 
     #[test]
     fn some_keys_are_read_and_the_others_are_passed_over() {

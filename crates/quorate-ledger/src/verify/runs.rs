@@ -19,6 +19,7 @@ use crate::signing::run::RunKeyring;
 use crate::store::index::{Change, RunRow};
 
 /// A run or another stream.
+#[derive(Default)]
 pub(super) struct StreamState {
     /// The number of its next record.
     pub(super) next: u64,
@@ -55,9 +56,10 @@ pub(super) struct StreamState {
 }
 
 /// The phase of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     /// A stream other than a run, which never ends.
+    #[default]
     Stream,
     Open,
     /// It has an outcome.
@@ -68,31 +70,6 @@ pub(super) enum Phase {
 }
 
 impl StreamState {
-    /// Before its first record.
-    pub(super) fn new() -> Self {
-        StreamState {
-            next: 0,
-            leaf: None,
-            seq: 0,
-            opened: None,
-            phase: Phase::Stream,
-            row: None,
-            opened_hash: None,
-            row_unknown: false,
-            signed: false,
-            keyring: None,
-            unlisted_signer: None,
-            backdated: None,
-            period: None,
-            ended_ms: None,
-            bodiless_times: Vec::new(),
-            last_settled: 0,
-            unexpected_bodiless: None,
-            bodiless: Vec::new(),
-            first_bodiless_seq: 0,
-        }
-    }
-
     /// After record `n` with this leaf, which precedes the walk.
     pub(super) fn after(n: u64, leaf: Hash, signed: bool, audit: Option<Arc<RunKeyring>>) -> Self {
         StreamState {
@@ -102,7 +79,7 @@ impl StreamState {
             row_unknown: true,
             signed,
             keyring: audit,
-            ..StreamState::new()
+            ..StreamState::default()
         }
     }
 
@@ -263,32 +240,9 @@ pub(super) fn affects_row(kind: &str) -> bool {
         .any(|counted| counted.as_str() == kind)
 }
 
-/// The hash of how a run was opened, with file names in place of absolute paths, as the run's end restates it.
+/// The hash of what a run's end restates of its first record.
 fn hash_opened(opened: &RunOpened) -> Hash {
-    fn shorten(value: &mut Json) {
-        match value {
-            Json::String(text) => {
-                // The recording machine may run another system.
-                let path = text.trim_end_matches('/');
-                let name = match text.starts_with('/') {
-                    true => path.rsplit('/').next(),
-                    false if text.starts_with('\\') || text.get(1..3) == Some(":\\") => {
-                        path.rsplit(['/', '\\']).next()
-                    }
-                    false => None,
-                };
-                if let Some(name) = name.map(str::to_owned) {
-                    *text = name;
-                }
-            }
-            Json::Array(items) => items.iter_mut().for_each(shorten),
-            Json::Object(fields) => fields.values_mut().for_each(shorten),
-            _ => {}
-        }
-    }
-    let mut data = record::to_data(opened);
-    data.values_mut().for_each(shorten);
-    Sha256::digest(canonical::object(&data)).into()
+    Sha256::digest(canonical::object(&opened.without_directories())).into()
 }
 
 #[cfg(test)]
@@ -312,7 +266,7 @@ mod tests {
     }
 
     fn state_after(run: &str, words: &str) -> (StreamState, bool) {
-        let mut state = StreamState::new();
+        let mut state = StreamState::default();
         let mut may_follow = true;
         for (word, n) in words.split_whitespace().zip(0..) {
             let intent = |resumes: bool, supersedes: &[&str]| {
@@ -421,7 +375,7 @@ mod tests {
         });
         let restated = |subject: &str| json!({"protocol": "council/1", "subject": subject, "log_path": "log.jsonl", "setup": {"note": "/a"}});
         let end = |opened: &serde_json::Value, ended: serde_json::Value| {
-            let mut state = StreamState::new();
+            let mut state = StreamState::default();
             state.note_opened(&record::read(&object(opened.clone())).expect("a first record"));
             state.check_restated(&object(ended))
         };

@@ -209,7 +209,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
     let mut compared = Vec::with_capacity(rows.len());
     for row in rows {
         let records = records.remove(row.text(1)).unwrap_or_default();
-        let mut state = StreamState::new();
+        let mut state = StreamState::default();
         let comparison = RunComparison { row, is_whole: is_whole(row), sealed: &sealed };
         let mut shown = match comparison.compare(&records, &mut state) {
             Ok(shown) => shown,

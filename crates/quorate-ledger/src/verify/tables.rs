@@ -11,13 +11,9 @@ use super::tree::TileRows;
 use super::walk::Walk;
 use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
-use crate::retention::hashes_in;
 use crate::store::engine::{Column, Engine, Row, Value, sql};
 use crate::store::index::RunRow;
 use crate::store::tiles::HASHES_PER_ROW;
-
-/// The marker before each version in a playbook's history.
-const HISTORY_MARKER: &str = "<!-- quorate:version ";
 
 /// The number of rows per read.
 const PAGE: i64 = 500;
@@ -349,14 +345,8 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
                 _ => divergence,
             });
         } else if all_named && hash.is_some_and(|hash| !is_named(hash)) {
-            // Older versions stored the history of a playbook, whose versions records name.
-            let is_version = |hash| walk.text_names.get(&hash).is_some_and(|is_named| *is_named);
-            let is_history =
-                text.contains(HISTORY_MARKER) && hashes_in(text).filter_map(unhex).any(is_version);
-            if !is_history {
-                let what = format!("the text {name} exists, but no record names it");
-                found.push(Divergence::inserted(LedgerPart::Body, what));
-            }
+            let what = format!("the text {name} exists, but no record names it");
+            found.push(Divergence::inserted(LedgerPart::Body, what));
         }
     })
     .await;

@@ -45,6 +45,12 @@ struct Difference {
     stored: Hash,
 }
 
+impl Default for TreeCheck {
+    fn default() -> Self {
+        TreeCheck::new(Frontier::new(), &TileRows::new())
+    }
+}
+
 impl TreeCheck {
     /// Starts with a tree, whose hashes above the leaves are in `stored`.
     pub(super) fn new(begin: Frontier, stored: &TileRows) -> Self {
@@ -216,7 +222,7 @@ fn upper_row_lengths(leaves: u64) -> TileRows {
 
 #[cfg(test)]
 mod tests {
-    use super::{TileRows, TreeCheck, upper_row_lengths};
+    use super::{TreeCheck, upper_row_lengths};
     use crate::merkle::{Frontier, Hash};
     use crate::verify::divergence::{DivergenceKind, Findings, LedgerPart};
 
@@ -241,7 +247,7 @@ mod tests {
 
     fn walk(steps: &[Step<'_>]) -> (bool, Vec<Found>) {
         let mut findings = Findings::default();
-        let mut tree = TreeCheck::new(Frontier::new(), &TileRows::new());
+        let mut tree = TreeCheck::default();
         for step in steps {
             match *step {
                 Record(of, stored) => tree.push("r", of.into(), [of; 32], stored.map(|of| [of; 32])),

@@ -14,12 +14,13 @@ use serde_json::Map;
 
 use super::checkpoints::{Checkpoints, Rollback};
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
-use super::key_changes::LedgerSignatures;
+use super::key_changes::LedgerRecord;
 use super::pages::{Page, StoredRecord};
 use super::record_check::{self, CheckedHead, Mismatch, object};
 use super::runs::{Phase, StreamState};
 use super::signatures::Jobs;
 use super::tree::TreeCheck;
+use super::walk_start::WalkStart;
 use super::{VerifyOptions, signatures};
 use crate::checkpoint::STREAM;
 use crate::merkle::{self, Hash};
@@ -46,8 +47,8 @@ pub(super) struct Walk {
     pub(super) counts: Counts,
     /// The content of the ledger's own stream about runs.
     pub(super) ledger_facts: LedgerFacts,
-    /// The signatures of the ledger's own stream.
-    pub(super) ledger_signatures: LedgerSignatures,
+    /// The records of the ledger's own stream that are not checkpoints.
+    pub(super) ledger_records: Vec<LedgerRecord>,
     /// Rollbacks that a person accepted.
     pub(super) rollbacks: Vec<Rollback>,
     /// Required texts, and the records that name each.
@@ -99,14 +100,9 @@ pub(super) struct LedgerFacts {
 }
 
 impl Walk {
-    /// The position before the first walked record, which follow those of `tree`.
-    pub(super) fn new(
-        options: Arc<VerifyOptions>,
-        tree: TreeCheck,
-        seals: Checkpoints,
-        runs: HashMap<Box<str>, StreamState>,
-    ) -> Self {
-        let checkpoints = seals.with_options(&options);
+    /// Begins a walk.
+    pub(super) fn new(options: Arc<VerifyOptions>, start: WalkStart) -> Self {
+        let WalkStart { tree, seals: checkpoints, runs, .. } = start;
         Walk {
             options,
             runs,
@@ -120,7 +116,7 @@ impl Walk {
             roots: BTreeMap::new(),
             counts: Counts::default(),
             ledger_facts: LedgerFacts::default(),
-            ledger_signatures: LedgerSignatures::default(),
+            ledger_records: Vec::new(),
             rollbacks: Vec::new(),
             texts: HashMap::new(),
             text_names: HashMap::new(),
@@ -259,10 +255,10 @@ impl Walk {
 
     fn state(&mut self, run: &str) -> &mut StreamState {
         if !self.runs.contains_key(run) {
-            self.runs.insert(run.into(), StreamState::new());
+            self.runs.insert(run.into(), StreamState::default());
         }
         // It was inserted by the line above.
-        self.runs.entry(run.into()).or_insert_with(StreamState::new)
+        self.runs.entry(run.into()).or_default()
     }
 
     fn check_signatures(
@@ -276,14 +272,9 @@ impl Walk {
     ) {
         if run == STREAM {
             if stored.kind != Kind::Checkpoint.as_str() {
-                let keys = self.checkpoints.keys();
-                self.ledger_signatures.add_record(
-                    stored,
-                    (n, place, leaf),
-                    &keys,
-                    &mut self.jobs,
-                    &mut self.findings,
-                );
+                let keys = self.checkpoints.keys(&self.options);
+                let signatures = stored.signatures.clone();
+                self.ledger_records.push(LedgerRecord { n, seq: place, leaf, signatures, keys });
             } else if let Some((key, _)) = stored.signatures.first() {
                 let what = format!(
                     "a checkpoint must be signed by its note only, but its record has a signature of `{key}`"
@@ -407,14 +398,15 @@ impl Walk {
 impl Walk {
     fn ledger_record(&mut self, kind: &str, n: u64, at_ms: i64, place: u64, data: &Map<String, Json>) {
         if kind == Kind::Checkpoint.as_str() {
-            let tree = self.checkpoints.add((n, at_ms, place), data, &mut self.jobs, &mut self.findings);
+            let Walk { options, checkpoints, jobs, findings, .. } = self;
+            let tree = checkpoints.add(options, (n, at_ms, place), data, jobs, findings);
             if self.checkpoints.signed_size + 1 == place {
                 self.counts.unproven = 0;
             }
-            let keys = self.checkpoints.keys();
-            if !keys.is_empty() {
-                self.ledger_signatures.enqueue_pending(&keys, &mut self.jobs, &mut self.findings);
-            }
+            let keys = self.checkpoints.keys(&self.options);
+            self.ledger_records.iter_mut().filter(|record| record.keys.is_empty()).for_each(|record| {
+                record.keys.clone_from(&keys);
+            });
             if let Some(tree) = tree.filter(|tree| tree.size == self.tree.size()) {
                 let subject = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
                 self.tree.check_root(&tree.root, LedgerPart::Record, &subject, &mut self.findings);

@@ -11,23 +11,23 @@ use serde_json::Map;
 use super::checkpoints::Checkpoints;
 use super::divergence::{Divergence, LedgerPart};
 use super::runs::StreamState;
-use super::tree::{TileRows, TreeCheck};
+use super::tree::TreeCheck;
 use super::{StartPoint, VerifyOptions, tables};
-use crate::merkle::{self, Frontier, TreeHead, leaf};
+use crate::merkle::{TreeHead, leaf};
 use crate::note::Checkpoint;
 use crate::signing::run::RunKeyring;
 use crate::store::engine::{Column, Engine, sql};
-use crate::store::tiles::{self, TreeError};
+use crate::store::tiles::{StoredTree, TreeError};
 use crate::store::{CheckpointRecord, STREAM};
 
-/// The beginning of a walk.
+/// The beginning of a walk: by default the first record.
+#[derive(Default)]
 pub(super) struct WalkStart {
     pub(super) tree: TreeCheck,
     pub(super) seals: Checkpoints,
     pub(super) runs: HashMap<Box<str>, StreamState>,
-    /// Why the stored tree cannot be used, and the trusted tree if known. In that case the walk starts at the first
-    /// record.
-    pub(super) mismatch: Option<(Option<TreeHead>, Divergence)>,
+    /// Why the stored tree cannot be used. In that case the walk starts at the first record.
+    pub(super) mismatch: Option<Divergence>,
 }
 
 /// Why the checkpoint does not exist.
@@ -41,16 +41,6 @@ pub enum CheckpointNotFound {
     Number(u64),
 }
 
-/// Starts at the first record.
-pub(super) fn from_first_record() -> WalkStart {
-    WalkStart {
-        tree: TreeCheck::new(Frontier::new(), &TileRows::new()),
-        seals: Checkpoints::default(),
-        runs: HashMap::new(),
-        mismatch: None,
-    }
-}
-
 /// Starts after a checkpoint.
 pub(super) async fn after_checkpoint(
     engine: &mut Engine,
@@ -58,77 +48,58 @@ pub(super) async fn after_checkpoint(
     since: &StartPoint,
 ) -> Result<Result<WalkStart, CheckpointNotFound>, sqlx::Error> {
     let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record").number(engine).await?;
-    let cut = |size: u64| {
+    let unusable = |mismatch| Ok(Ok(WalkStart { mismatch: Some(mismatch), ..WalkStart::default() }));
+    let sealed = find_checkpoint(engine, since).await?;
+    let size = match (since, &sealed) {
+        (StartPoint::Tree(tree), _) => tree.size,
+        (_, Some(sealed)) => sealed.tree.size,
+        (StartPoint::Size(size), None) => *size,
+        (StartPoint::Number(n), None) => return Ok(Err(CheckpointNotFound::Number(*n))),
+    };
+    if last < size {
         // Without newer records the walk covers all from the first one.
         let what = format!("the trusted checkpoint covers {size} records, but there are only {last}");
-        Divergence::cut(LedgerPart::Checkpoint, what).at_seq(last + 1).up_to_seq(size)
-    };
-    let mut begin = from_first_record();
-    let sealed = match find_checkpoint(engine, since).await? {
-        Ok(sealed) => sealed,
-        Err(CheckpointNotFound::Size(size)) if last < size => {
-            begin.mismatch = Some((None, cut(size)));
-            return Ok(Ok(begin));
-        }
-        Err(error) => return Ok(Err(error)),
-    };
-    let trusted = match since {
-        StartPoint::Tree(tree) => *tree,
-        StartPoint::Size(_) | StartPoint::Number(_) => match &sealed {
-            Some(sealed) => sealed.tree,
-            None => return Ok(Ok(begin)),
-        },
-    };
-    let size = trusted.size;
-    if last < size {
-        begin.mismatch = Some((Some(trusted), cut(size)));
-        return Ok(Ok(begin));
+        return unusable(Divergence::cut(LedgerPart::Checkpoint, what).at_seq(last + 1).up_to_seq(size));
     }
-    let frontier = match tiles::fetch_tree(engine, size).await {
-        Ok(fetched) => merkle::frontier(&fetched, size).map_err(|error| error.to_string()),
+    let trusted = match (since, &sealed) {
+        (StartPoint::Tree(tree), _) => *tree,
+        (_, Some(sealed)) => sealed.tree,
+        (_, None) => return Ok(Err(CheckpointNotFound::Size(size))),
+    };
+    let mut stored = StoredTree::default();
+    let frontier = match stored.tree(engine, 0..size).await {
+        Ok(frontier) if frontier.tree_head() == trusted => frontier,
         Err(TreeError::Store(error)) => return Err(error),
-        Err(error) => Err(error.to_string()),
+        other => {
+            let differs = |_| "its root differs from that of the trusted checkpoint".to_owned();
+            let what = other.map_or_else(|error| error.to_string(), differs);
+            return unusable(Divergence::changed(LedgerPart::Tree, what));
+        }
     };
-    match frontier {
-        Ok(frontier) if frontier.tree_head() == trusted => {
-            let rows = tables::upper_rows(engine).await?;
-            begin.tree = TreeCheck::new(frontier, &rows);
-        }
-        frontier => {
-            let what = match frontier {
-                Ok(_) => "its root differs from that of the trusted checkpoint".to_owned(),
-                Err(error) => error,
-            };
-            let divergence = Divergence::changed(LedgerPart::Tree, what);
-            begin.mismatch = Some((Some(trusted), divergence));
-            return Ok(Ok(begin));
-        }
-    }
-    if let Some(sealed) = &sealed {
-        begin.seals = Checkpoints::starting_after(sealed);
-    }
-    begin.runs = run_states_at(engine, options, size).await?;
     let origin = read_origin(engine).await;
     for wanted in witness_trees(options, origin.as_deref()).filter(|tree| tree.size < size) {
-        let root = match tiles::fetch(engine, std::iter::once(0..wanted.size), size).await {
-            Ok(fetched) => merkle::root(&fetched, wanted.size).ok(),
+        match stored.tree(engine, 0..wanted.size).await {
+            Ok(tree) if tree.root() == wanted.root => {}
             Err(TreeError::Store(error)) => return Err(error),
-            Err(TreeError::Incomplete(_)) => None,
-        };
-        if root != Some(wanted.root) {
-            let what = format!(
-                "the records differ from those under a checkpoint of {} records that is kept elsewhere",
-                wanted.size
-            );
-            let divergence = Divergence::changed(LedgerPart::Witness, what).at_seq(1).up_to_seq(wanted.size);
-            begin.mismatch = Some((Some(trusted), divergence));
-            return Ok(Ok(WalkStart { mismatch: begin.mismatch, ..from_first_record() }));
+            _ => {
+                let what = format!(
+                    "the records differ from those under a checkpoint of {} records that is kept elsewhere",
+                    wanted.size
+                );
+                let divergence = Divergence::changed(LedgerPart::Witness, what);
+                return unusable(divergence.at_seq(1).up_to_seq(wanted.size));
+            }
         }
     }
-    Ok(Ok(begin))
+    Ok(Ok(WalkStart {
+        tree: TreeCheck::new(frontier, &tables::upper_rows(engine).await?),
+        seals: sealed.as_ref().map(Checkpoints::starting_after).unwrap_or_default(),
+        runs: run_states_at(engine, options, size).await?,
+        mismatch: None,
+    }))
 }
 
-/// The witness's trees of this ledger.
+/// The trees of this ledger that another party knows.
 pub(super) fn witness_trees<'a>(
     options: &'a VerifyOptions,
     origin: Option<&'a str>,
@@ -159,34 +130,27 @@ pub(super) async fn read_origin(engine: &mut Engine) -> Option<String> {
     Some(CheckpointRecord::from_data(row.count(0), &data)?.origin)
 }
 
-/// The record of the checkpoint; `None` for a tree that another party vouches for.
+/// The record of the checkpoint, if the ledger has it.
 async fn find_checkpoint(
     engine: &mut Engine,
     since: &StartPoint,
-) -> Result<Result<Option<CheckpointRecord>, CheckpointNotFound>, sqlx::Error> {
-    let (n, none) = match since {
-        StartPoint::Number(n) => (Some(*n), CheckpointNotFound::Number(*n)),
+) -> Result<Option<CheckpointRecord>, sqlx::Error> {
+    let n = match since {
+        StartPoint::Number(n) => Some(*n),
         StartPoint::Size(size) | StartPoint::Tree(TreeHead { size, .. }) => {
             let row = sql("SELECT n FROM checkpoint WHERE size = $1").bind(*size);
-            let row = row.row(engine, &[Column::Int]).await?;
-            (row.map(|row| row.count(0)), CheckpointNotFound::Size(*size))
+            row.row(engine, &[Column::Int]).await?.map(|row| row.count(0))
         }
     };
-    let mut sealed = None;
-    if let Some(n) = n {
-        let row = sql("SELECT data FROM record WHERE run = $1 AND n = $2 AND kind = $3")
-            .bind(STREAM)
-            .bind(n)
-            .bind(Kind::Checkpoint.as_str())
-            .row(engine, &[Column::Text])
-            .await?;
-        let data = row.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok());
-        sealed = data.and_then(|data| CheckpointRecord::from_data(n, &data));
-    }
-    match (sealed, since) {
-        (None, StartPoint::Size(_) | StartPoint::Number(_)) => Ok(Err(none)),
-        (sealed, _) => Ok(Ok(sealed)),
-    }
+    let Some(n) = n else { return Ok(None) };
+    let row = sql("SELECT data FROM record WHERE run = $1 AND n = $2 AND kind = $3")
+        .bind(STREAM)
+        .bind(n)
+        .bind(Kind::Checkpoint.as_str())
+        .row(engine, &[Column::Text])
+        .await?;
+    let data = row.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok());
+    Ok(data.and_then(|data| CheckpointRecord::from_data(n, &data)))
 }
 
 /// The state at a size of the runs with records after it.

@@ -1,16 +1,14 @@
-//! A Merkle tree in memory, for tests.
+//! A Merkle tree in memory, for tests. Its hashes are roots of ranges of leaves, made by the frontier.
 
-use std::convert::Infallible;
 use std::ops::Range;
 
-use quorate_ledger::merkle::{Frontier, Hash, HashSource, STRIDE};
+use quorate_ledger::merkle::{Consistency, Frontier, Hash, Inclusion, consistency_ranges, inclusion_ranges};
 
 /// A tree in memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MerkleTree {
     frontier: Frontier,
-    /// The stored levels, leaves first.
-    levels: Vec<Vec<Hash>>,
+    leaves: Vec<Hash>,
 }
 
 impl MerkleTree {
@@ -20,22 +18,39 @@ impl MerkleTree {
 
     /// Appends a leaf's hash.
     pub(crate) fn push(&mut self, leaf: Hash) {
-        let MerkleTree { frontier, levels: kept } = self;
-        frontier.push_with(leaf, |subtree, hash| {
-            if subtree.level.is_multiple_of(STRIDE) {
-                let at = (subtree.level / STRIDE) as usize;
-                if kept.len() <= at {
-                    kept.push(Vec::new());
-                }
-                kept[at].push(*hash);
-            }
-        });
+        self.frontier.push(leaf);
+        self.leaves.push(leaf);
     }
 
     /// The tree's frontier: its size and its root.
     pub(crate) fn frontier(&self) -> &Frontier {
         &self.frontier
     }
+
+    /// The root of the tree of a range of leaves, which must exist.
+    fn range(&self, leaves: Range<u64>) -> Hash {
+        let place = |index| usize::try_from(index).expect("small");
+        let mut frontier = Frontier::new();
+        self.leaves[place(leaves.start)..place(leaves.end)].iter().for_each(|leaf| frontier.push(*leaf));
+        frontier.root()
+    }
+}
+
+/// The root of the tree of the first `size` leaves.
+pub(crate) fn root(tree: &MerkleTree, size: u64) -> Hash {
+    tree.range(0..size)
+}
+
+/// The proof that leaf `index` is in the tree of the first `size` leaves.
+pub(crate) fn inclusion(tree: &MerkleTree, index: u64, size: u64) -> Inclusion {
+    let path = inclusion_ranges(index, size).into_iter().map(|leaves| tree.range(leaves)).collect();
+    Inclusion { index, size, path }
+}
+
+/// The proof that the tree of the first `old` leaves is a prefix of the tree of the first `new`.
+pub(crate) fn consistency(tree: &MerkleTree, old: u64, new: u64) -> Consistency {
+    let path = consistency_ranges(old, new).into_iter().map(|leaves| tree.range(leaves)).collect();
+    Consistency { old, new, path }
 }
 
 impl Extend<Hash> for MerkleTree {
@@ -49,24 +64,5 @@ impl FromIterator<Hash> for MerkleTree {
         let mut tree = MerkleTree::new();
         tree.extend(leaves);
         tree
-    }
-}
-
-impl HashSource for MerkleTree {
-    type Error = Infallible;
-
-    fn size(&self) -> u64 {
-        self.frontier.size()
-    }
-
-    fn stores_level(&self, level: u32) -> bool {
-        level.is_multiple_of(STRIDE)
-    }
-
-    fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Infallible> {
-        // A missing hash makes the result too short, and the caller reports it.
-        let all = self.levels.get((level / STRIDE) as usize).map(Vec::as_slice).unwrap_or_default();
-        let within = usize::try_from(indices.start).ok().zip(usize::try_from(indices.end).ok());
-        Ok(within.and_then(|(start, end)| all.get(start..end)).unwrap_or_default().to_vec())
     }
 }

@@ -6,7 +6,7 @@ mod hostile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{EMPTY, TreeHead, leaf};
-use quorate_ledger::note::{Checkpoint, InvalidName, Note, NoteError, Signer, Verifier};
+use quorate_ledger::note::{Checkpoint, Note, Signer, Verifier};
 use quorate_ledger::prove::SignedCheckpoint;
 use quorate_ledger::signing::SecretKey;
 
@@ -70,6 +70,10 @@ fn gos_examples_are_reproduced_to_the_byte() {
     assert_eq!(note.signatures().len(), 1, "a key's signature takes its older one's place");
 }
 
+fn unknown<T>() -> Result<T, String> {
+    Err("no known key signed it".to_owned())
+}
+
 #[test]
 fn several_keys_sign_and_unknown_ones_are_ignored() {
     // D2
@@ -77,16 +81,16 @@ fn several_keys_sign_and_unknown_ones_are_ignored() {
     let both = parse(&format!("{TEXT}\n{PETERS_LINE}{ENOCHS_LINE}"));
     assert_eq!(both.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]));
     assert_eq!(both.verify(&[enoch.clone(), peter.clone()]), Ok(vec![&peter, &enoch]));
-    assert_eq!(both.verify(&[]), Err(NoteError::Unknown));
+    assert_eq!(both.verify(&[]), unknown());
     let thrice = parse(&format!("{TEXT}\n{PETERS_LINE}{PETERS_LINE}{PETERS_LINE}"));
     assert_eq!(thrice.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]), "each key once");
     // A known name with another id, or a known id with another name, is another key.
     let other = signer("PeterNeumann", 9);
     let mut note = Note::new(TEXT).unwrap();
     note.sign(&other).unwrap();
-    assert_eq!(note.verify(std::slice::from_ref(&peter)), Err(NoteError::Unknown));
+    assert_eq!(note.verify(std::slice::from_ref(&peter)), unknown());
     let renamed = parse(&format!("{TEXT}\n{}", PETERS_LINE.replace("PeterNeumann", "CarmenSandiego")));
-    assert_eq!(renamed.verify(std::slice::from_ref(&peter)), Err(NoteError::Unknown));
+    assert_eq!(renamed.verify(std::slice::from_ref(&peter)), unknown());
     // Lines of future types have other lengths.
     let long = STANDARD.encode([7; 2436]);
     let future = parse(&format!("{TEXT}\n— witness.example/w1 {long}\n— w2 AAAAAAA=\n{PETERS_LINE}"));
@@ -100,7 +104,7 @@ fn one_false_signature_of_a_known_key_refuses_the_note() {
     let known = [verifier(PETER), verifier(ENOCH)];
     let elsewhere = C2SP_NOTE.split_once("\n\n").unwrap().0;
     let moved = parse(&format!("{elsewhere}\n\n{PETERS_LINE}"));
-    let forged = |name: &str| Err(NoteError::Forged { name: name.to_owned() });
+    let forged = |name: &str| Err(format!("the signature of {name} does not verify"));
     assert_eq!(moved.verify(&known), forged("PeterNeumann"));
     let spoilt = ENOCHS_LINE.replace("5n2tiOHp", "5n2tiOHq");
     for lines in [format!("{PETERS_LINE}{spoilt}"), format!("{spoilt}{ENOCHS_LINE}{PETERS_LINE}")] {
@@ -154,7 +158,7 @@ fn verifier_keys_read_back_and_have_one_form() {
         assert!(Verifier::from_text(text).is_err(), "{text}");
     }
     for name in ["", "a b", "a+b", "a\tb", "a\nb", "a\u{a0}b", "a\u{2003}b", "a\u{1}b", "a\u{85}b"] {
-        assert_eq!(Signer::new(name, SecretKey::generate()).map(|_| ()), Err(InvalidName), "{name:?}");
+        assert!(Signer::new(name, SecretKey::generate()).is_err(), "{name:?}");
     }
     assert!(Signer::new("é—x", SecretKey::generate()).is_ok());
 }
@@ -170,13 +174,9 @@ fn checkpoints_read_back() {
     let (origin, tree) = (checkpoint.origin().to_owned(), *checkpoint.tree());
     assert_eq!(opened, SignedCheckpoint { origin, tree, keys: vec![signer.verifier().clone()] });
     assert_eq!(opened.tree, TreeHead { size: 20_852_163, root: leaf(b"root") });
-    for (size, extensions) in [(0, &[][..]), (u64::MAX, &["one"][..]), (1, &["one", "— two AAAA", " "][..])]
-    {
-        let tree = TreeHead { size, root: EMPTY };
-        let plain = Checkpoint::new("an origin + spaces", tree).unwrap();
-        let extended = extensions.iter().try_fold(plain, |one, line| one.with_extension(line)).unwrap();
-        assert_eq!(extended.extensions(), extensions);
-        assert_eq!(Checkpoint::parse(&extended.to_string()), Ok(extended));
+    for size in [0, 1, u64::MAX] {
+        let plain = Checkpoint::new("an origin + spaces", TreeHead { size, root: EMPTY }).unwrap();
+        assert_eq!(Checkpoint::parse(&plain.to_string()), Ok(plain));
     }
 }
 
@@ -192,7 +192,7 @@ fn the_specifications_checkpoint_is_read() {
     assert_eq!(checkpoint.to_string(), text);
     assert_eq!(note.signatures()[1].signature.len(), 72, "a witness adds a time");
     let refused = SignedCheckpoint::open(&note.to_string(), &[C2SP_KEY.to_owned()]);
-    assert_eq!(refused, Err(NoteError::Unknown.to_string()));
+    assert_eq!(refused, unknown());
 }
 
 #[test]

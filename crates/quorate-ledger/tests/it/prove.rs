@@ -82,11 +82,13 @@ async fn what_was_put_together_by_hand_does_not_hold() {
         ("a record twice", &|proof| proof.records.push(proof.records[5].clone())),
         ("the order", &|proof| proof.records.swap(1, 2)),
         ("another's name", &|proof| proof.records[1].id = proof.records[2].id.clone()),
-        ("another's data", &|proof| proof.records[1].data = proof.records[2].data.clone()),
-        ("another's signature", &|proof| proof.records[1].signatures = proof.records[2].signatures.clone()),
-        ("no signature", &|proof| proof.records[1].signatures.clear()),
+        ("another's data", &|proof| proof.records[1].record.data = proof.records[2].record.data.clone()),
+        ("another's signature", &|proof| {
+            proof.records[1].record.signatures = proof.records[2].record.signatures.clone()
+        }),
+        ("no signature", &|proof| proof.records[1].record.signatures.clear()),
         ("no signatures", &|proof| {
-            proof.records.iter_mut().for_each(|record| record.signatures.clear());
+            proof.records.iter_mut().for_each(|record| record.record.signatures.clear());
             proof.signers.clear();
         }),
     ];

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
-use quorate_ledger::merkle::{leaf, root};
+use quorate_ledger::merkle::leaf;
 use quorate_ledger::note::Checkpoint;
 use quorate_ledger::prove::SignedCheckpoint;
 use quorate_ledger::runs::RunFilter;
@@ -15,7 +15,7 @@ use quorate_protocol::Name;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use crate::merkle_tree::MerkleTree;
+use crate::merkle_tree::{MerkleTree, root};
 
 fn entry(n: u64) -> Entry {
     let data = Map::from_iter([("n".to_owned(), json!(n))]);
@@ -67,7 +67,7 @@ async fn a_checkpoint_is_over_all_records_in_their_order() {
             .iter()
             .map(|head| leaf(head.as_bytes()))
             .collect();
-        assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root);
+        assert_eq!(root(&tree, sealed.tree.size), sealed.tree.root);
         let opened = SignedCheckpoint::open(sealed.note.as_deref().unwrap(), &sealed.keys).unwrap();
         assert_eq!((opened.tree, &opened.origin), (sealed.tree, &sealed.origin));
         let again = store.seal(&[Arc::clone(&key)], 3_000, false, Durability::Synced).await.unwrap();

@@ -66,24 +66,6 @@ pub(crate) fn drops_answers_at_end(history: &History) -> bool {
     Period::from_opened(&history.opened, None) == Period::UntilEnd
 }
 
-/// How a run was opened, with file names in place of absolute paths. The setup and overlays have members' texts, not paths.
-fn without_directories(opened: &RunOpened) -> Map<String, Json> {
-    fn shorten(value: &mut Json) {
-        match value {
-            Json::String(text) if Path::new(text).is_absolute() => {
-                *text = Path::new(text).file_name().unwrap_or_default().to_string_lossy().into_owned();
-            }
-            Json::Array(items) => items.iter_mut().for_each(shorten),
-            Json::Object(fields) => fields.values_mut().for_each(shorten),
-            _ => {}
-        }
-    }
-    let mut data = to_data(opened);
-    let fields = data.iter_mut().filter(|(name, _)| !["setup", "overlays"].contains(&name.as_str()));
-    fields.for_each(|(_, value)| shorten(value));
-    data
-}
-
 /// Records the end of a run.
 pub(super) async fn record_run_ended(
     session: &LedgerSession,
@@ -91,7 +73,7 @@ pub(super) async fn record_run_ended(
     logged: bool,
 ) -> Result<(), Error> {
     let log_path = session.logged_elsewhere(history).filter(|_| logged);
-    let ended = RunEnded { logged, log_path, opened: Some(without_directories(&history.opened)) };
+    let ended = RunEnded { logged, log_path, opened: Some(history.opened.without_directories()) };
     let state = |history: &History| (history.decided_ms, history.overrides.len());
     let before = state(history);
     for _ in 0..MAX_ATTEMPTS {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{TreeHead, leaf};
 use quorate_ledger::note::{Checkpoint, Signer};
-use quorate_ledger::prove::{Proof, ProofRecord, TrustedKey};
+use quorate_ledger::prove::{Proof, ProofRecord, ProvableRecord, TrustedKey};
 use quorate_ledger::signing::SecretKey;
 use serde_json::json;
 
@@ -22,8 +22,10 @@ fn proof(key: &SecretKey, n: u64, at: &str) -> String {
     let signer = Signer::new(ORIGIN, SecretKey::from_text(&key.to_text()).expect("a key")).expect("a name");
     let note = Checkpoint::new(ORIGIN, tree).expect("a checkpoint").sign(&signer).expect("signed");
     let id = format!("overlays/a/{n}");
-    let record =
-        ProofRecord { data: None, head, id, index: 0, leaf_path: Vec::new(), signatures: Vec::new() };
+    let record = ProofRecord {
+        id,
+        record: ProvableRecord { data: None, head, index: 0, path: Vec::new(), signatures: Vec::new() },
+    };
     Proof {
         checkpoint: note.to_string(),
         keys: vec![signer.verifier().to_string()],

@@ -1,12 +1,10 @@
-//! The reference for the tree: RFC 9162's definitions, and sources that store different levels.
+//! The reference for the tree: RFC 9162's definitions.
 
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ops::Range;
 
 use quorate_ledger::merkle::{
-    EMPTY, Frontier, Hash, HashSource, MAX_HASHES_PER_READ, Subtree, TreeHead, leaf, node,
+    Consistency, EMPTY, Hash, Inclusion, TreeHead, consistency_ranges, inclusion_ranges, leaf, node,
 };
 
 pub(crate) fn leaf_of(index: u64) -> Hash {
@@ -66,6 +64,18 @@ impl Oracle {
         proof
     }
 
+    /// The proof made of the roots of the listed ranges.
+    pub(crate) fn inclusion(&mut self, index: u64, size: u64) -> Inclusion {
+        let path = inclusion_ranges(index, size).into_iter().map(|leaves| self.root(leaves)).collect();
+        Inclusion { index, size, path }
+    }
+
+    /// The proof made of the roots of the listed ranges.
+    pub(crate) fn consistency(&mut self, old: u64, new: u64) -> Consistency {
+        let path = consistency_ranges(old, new).into_iter().map(|leaves| self.root(leaves)).collect();
+        Consistency { old, new, path }
+    }
+
     pub(crate) fn head(&mut self, size: u64) -> TreeHead {
         TreeHead { size, root: self.root(0..size) }
     }
@@ -77,45 +87,4 @@ fn largest_power_below(n: u64) -> u64 {
         k *= 2;
     }
     k
-}
-
-/// A source that stores every n-th level, and counts its reads.
-pub(crate) struct StridedHashes {
-    stride: u32,
-    pub(crate) levels: Vec<Vec<Hash>>,
-    pub(crate) asked: Cell<u64>,
-}
-
-impl StridedHashes {
-    pub(crate) fn new(size: u64, stride: u32) -> Self {
-        let (mut frontier, mut levels) = (Frontier::new(), vec![Vec::new(); 64]);
-        for index in 0..size {
-            frontier.push_with(leaf_of(index), |Subtree { level, index }, hash| {
-                let level: &mut Vec<Hash> = &mut levels[level as usize];
-                assert_eq!(index, level.len() as u64, "subtrees are completed in their order");
-                level.push(*hash);
-            });
-        }
-        StridedHashes { stride, levels, asked: Cell::new(0) }
-    }
-}
-
-impl HashSource for StridedHashes {
-    type Error = Infallible;
-
-    fn size(&self) -> u64 {
-        self.levels[0].len() as u64
-    }
-
-    fn stores_level(&self, level: u32) -> bool {
-        level.is_multiple_of(self.stride)
-    }
-
-    fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Infallible> {
-        let count = indices.end - indices.start;
-        assert!(self.stores_level(level) && count <= MAX_HASHES_PER_READ, "the contract of the source");
-        self.asked.set(self.asked.get() + count);
-        let place = |at| usize::try_from(at).expect("small");
-        Ok(self.levels[level as usize][place(indices.start)..place(indices.end)].to_vec())
-    }
 }

@@ -8,7 +8,6 @@ use quorate_ledger::store::Succession;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyError, VerifyOptions, verify};
 use quorate_ledger::{Store, keys};
-use sqlx::{Connection as _, SqliteConnection};
 
 use super::world::{C, World, assert_divergence, sha256};
 
@@ -212,26 +211,6 @@ async fn a_torn_witness_is_said_and_another_ledgers_differs() {
     );
     assert!(report.divergences.iter().all(|divergence| divergence.what.contains("is of another ledger")));
     assert_eq!(report.witness.unwrap().checkpoints, 0);
-}
-
-#[tokio::test]
-async fn a_ledger_of_schema_1_holds_and_stays_as_it_is() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("ledger.db");
-    let url = format!("sqlite://{}?mode=rwc", path.display());
-    let mut sqlite = SqliteConnection::connect(&url).await.unwrap();
-    sqlx::raw_sql(include_str!("../fixtures/schema-1.sql")).execute(&mut sqlite).await.unwrap();
-    sqlite.close().await.unwrap();
-    let before = sha256(&path);
-    let store = Store::open_read_only(&StoreAddress::from(&*path)).await.unwrap();
-    let report = verify(&store, VerifyOptions::default()).await.unwrap();
-    store.close().await;
-    assert_eq!(report.divergences, []);
-    assert_eq!(
-        (report.records, report.checkpoints.sealed, report.checkpoints.unsealed, report.origin),
-        (25, 0, 25, None)
-    );
-    assert_eq!(sha256(&path), before);
 }
 
 #[tokio::test]
