@@ -190,12 +190,6 @@ impl KeyDirectory {
         &self.path
     }
 
-    /// The file where earlier versions kept the last checkpoint for all ledgers of the directory (see
-    /// [`crate::local_checkpoints`]).
-    pub fn legacy_checkpoint_path(&self) -> PathBuf {
-        self.path.join("ledger.last")
-    }
-
     /// Removes temporary files of killed processes.
     ///
     /// # Errors

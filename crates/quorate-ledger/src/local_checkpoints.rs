@@ -95,7 +95,6 @@ impl CheckpointFiles {
                 copies.copies.extend(copy_at(path, identity));
             }
         }
-        copies.copies.extend(self.legacy_copy(&identities));
         copies.accepted_keys = origin.map(|origin| self.accepted_keys(origin)).unwrap_or_default();
         // A ledger without a checkpoint cannot be the one that had checkpoints.
         copies.replaced_origin = pinned.into_iter().find(|pinned| origin != Some(pinned));
@@ -119,12 +118,6 @@ impl CheckpointFiles {
         );
         if is_there(&self.told_path()) {
             errors.extend(remove(&self.told_path()).err());
-        }
-        // Earlier versions kept one file for all ledgers of the directory.
-        if errors.is_empty()
-            && let Err(error) = self.migrate_legacy()
-        {
-            errors.push(error);
         }
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
@@ -256,10 +249,9 @@ impl CheckpointFiles {
     /// Moves the state beside the ledger to `aside/`, because a new ledger starts at this address in place of a broken
     /// file. The user's state directory keeps its entries until a person accepts that the ledger was lost.
     pub(crate) fn quarantine(&self) -> std::io::Result<()> {
-        for path in
-            [self.origin_path(), self.keys.legacy_checkpoint_path()].iter().filter(|path| path.exists())
-        {
-            files::quarantine_file(self.address.dir(), path)?;
+        let path = self.origin_path();
+        if path.exists() {
+            files::quarantine_file(self.address.dir(), &path)?;
         }
         Ok(())
     }
@@ -297,33 +289,6 @@ impl CheckpointFiles {
         };
         pins.extend(names.iter().map(|name| state.join(origin_file_name(name))));
         pins
-    }
-
-    /// The file that an older version kept for all ledgers of a directory, if it is of this ledger or unreadable.
-    fn legacy_copy(&self, identities: &[&str]) -> Option<CheckpointCopy> {
-        let path = self.keys.legacy_checkpoint_path();
-        let note = match text(&path) {
-            // Earlier versions did not sync it, so a power loss may have left it empty.
-            Ok(found) => found.filter(|text| !text.is_empty())?,
-            Err(why) => return Some(CheckpointCopy { path, note: Err(why) }),
-        };
-        match Checkpoint::from_note(&note) {
-            // The file is of another ledger of the directory.
-            Ok(checkpoint) if !identities.contains(&checkpoint.origin()) => None,
-            Ok(_) => Some(CheckpointCopy { path, note: Ok(note) }),
-            Err(why) => Some(CheckpointCopy { path, note: Err(why) }),
-        }
-    }
-
-    fn migrate_legacy(&self) -> Result<(), LocalCheckpointError> {
-        let path = self.keys.legacy_checkpoint_path();
-        let Ok(Some(note)) = text(&path) else { return Ok(()) };
-        if let Ok(checkpoint) = Checkpoint::from_note(&note) {
-            for file in self.note_paths(checkpoint.origin()) {
-                self.save_at(&file, &note, &checkpoint)?;
-            }
-        }
-        remove(&path)
     }
 
     fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), LocalCheckpointError> {
@@ -560,24 +525,6 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         assert!(a.read(Some("a")).copies[1].note.is_err());
-    }
-
-    #[test]
-    fn the_one_file_of_an_older_version_is_taken_over() {
-        // D12
-        let (_dir, a, b) = two_ledgers();
-        let old = a.keys.legacy_checkpoint_path();
-        std::fs::create_dir_all(old.parent().unwrap()).unwrap();
-        std::fs::write(&old, note("a", 4, 1)).unwrap();
-        // The file counts for its own ledger only.
-        assert_eq!(sizes(&a.read(Some("a"))), [Some(4)]);
-        assert_eq!(sizes(&b.read(Some("b"))), []);
-        assert_eq!(sizes(&b.read(None)), []);
-        b.save(&note("b", 9, 2)).unwrap();
-        assert!(!old.exists());
-        assert_eq!(sizes(&a.read(Some("a"))), [Some(4), Some(4)]);
-        std::fs::write(&old, "nonsense").unwrap();
-        assert_eq!(sizes(&b.read(Some("b"))), [Some(9), Some(9), None]);
     }
 
     #[test]

@@ -112,11 +112,10 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn decided_since(&self, since_ms: i64) -> Result<Vec<Name>, LedgerError> {
-        let query = sql("SELECT record.run, MAX(record.seq) FROM record JOIN run ON run.run = record.run \
+        let query = sql("SELECT record.run FROM record JOIN run ON run.run = record.run \
              WHERE record.kind = 'outcome' AND run.verdict IS NOT NULL AND run.opened_ms >= $1 \
              GROUP BY record.run ORDER BY MAX(record.seq)");
-        let rows = self.rows(query.bind(since_ms), &[Column::Text, Column::Int]).await?;
-        Ok(rows.iter().map(|row| row.text(0).into()).collect())
+        self.names(query.bind(since_ms)).await
     }
 
     /// A run with this id prefix that has records but no row in the table of runs, if any.
@@ -129,8 +128,7 @@ impl Store {
         let query =
             sql("SELECT run FROM record WHERE run >= $1 AND run < $2 AND n = 0 AND kind = 'run.opened' \
              AND run NOT IN (SELECT run FROM run) ORDER BY run LIMIT 1");
-        let rows = self.rows(query.bind(&*prefix).bind(format!("{prefix}\u{7f}")), &[Column::Text]).await?;
-        Ok(rows.first().map(|row| row.text(0).into()))
+        Ok(self.names(query.bind(&*prefix).bind(format!("{prefix}\u{7f}"))).await?.into_iter().next())
     }
 
     /// The run with this id or prefix of an id.
@@ -173,8 +171,7 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn is_imported(&self, run: &Name) -> Result<bool, LedgerError> {
-        let query = sql("SELECT run FROM imported WHERE run = $1").bind(&**run);
-        Ok(!self.rows(query, &[Column::Text]).await?.is_empty())
+        Ok(!self.names(sql("SELECT run FROM imported WHERE run = $1").bind(&**run)).await?.is_empty())
     }
 
     /// The newest runs of a type that were recorded here, newest first.
@@ -183,12 +180,9 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn runs_of_type(&self, artifact_type: &str) -> Result<Vec<Name>, LedgerError> {
-        let query = sql(runs!(
-            "WHERE artifact_type = $1 \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20"
-        ));
-        let runs = self.select(query.bind(artifact_type.to_owned())).await?;
-        Ok(runs.into_iter().map(|run| run.run).collect())
+        let query = sql("SELECT run FROM run WHERE artifact_type = $1 \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20");
+        self.names(query.bind(artifact_type)).await
     }
 
     /// The newest decided run before this one on the same artifact: a review, or a run of the same assembly, on the
@@ -203,8 +197,7 @@ impl Store {
              AND (this.council <> '' OR before.artifact_type = this.artifact_type) \
              AND (before.subject <> '-' OR before.artifact_sha256 = this.artifact_sha256) \
              AND ((before.council = '') = (this.council = '')) ORDER BY before.seq DESC LIMIT 1");
-        let rows = self.rows(query.bind(&**run), &[Column::Text]).await?;
-        Ok(rows.first().map(|row| row.text(0).into()))
+        Ok(self.names(query.bind(&**run)).await?.into_iter().next())
     }
 
     /// The streams other than runs whose names start with a prefix, sorted.
@@ -219,9 +212,9 @@ impl Store {
              UNION ALL SELECT (SELECT MIN(record.run) FROM record WHERE record.run > stream.run AND record.run < $2) \
              FROM stream WHERE stream.run IS NOT NULL) SELECT run FROM stream WHERE run IS NOT NULL ORDER BY run",
         );
-        let rows = self.rows(query.bind(prefix).bind(format!("{prefix}\u{7f}")), &[Column::Text]).await?;
-        let streams = rows.iter().map(|row| Name::from(row.text(0)));
-        Ok(streams.filter(|stream| stream.starts_with(prefix)).collect())
+        let mut streams = self.names(query.bind(prefix).bind(format!("{prefix}\u{7f}"))).await?;
+        streams.retain(|stream| stream.starts_with(prefix));
+        Ok(streams)
     }
 
     /// Undecided runs of a council (by fingerprint) that were recorded here, by subject and artifact hash. If there are
@@ -269,12 +262,10 @@ impl Store {
         council: &str,
         artifact_sha256: &str,
     ) -> Result<Option<Name>, LedgerError> {
-        let query = sql(runs!(
-            "WHERE council = $1 AND artifact_sha256 = $2 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 1"
-        ));
-        let mut runs = self.select(query.bind(council).bind(artifact_sha256)).await?;
-        Ok(runs.pop().map(|run| run.run))
+        let query = sql("SELECT run FROM run WHERE council = $1 AND artifact_sha256 = $2 \
+             AND verdict IN ('SHIP', 'REVISE', 'HOLD') AND run NOT IN (SELECT run FROM imported) \
+             ORDER BY seq DESC LIMIT 1");
+        Ok(self.names(query.bind(council).bind(artifact_sha256)).await?.into_iter().next())
     }
 
     /// As [`Store::last_judgement`], without the runs in which a stand-in answered.
@@ -293,8 +284,7 @@ impl Store {
             without_stand_ins!(),
             " ORDER BY seq DESC LIMIT 1"
         ));
-        let rows = self.rows(query.bind(council).bind(artifact_sha256), &[Column::Text]).await?;
-        Ok(rows.first().map(|row| row.text(0).into()))
+        Ok(self.names(query.bind(council).bind(artifact_sha256)).await?.into_iter().next())
     }
 
     /// The last run here in which a council (by fingerprint) decided on something. INCOMPLETE does not count.
@@ -305,8 +295,7 @@ impl Store {
     pub async fn last_decided(&self, council: &str) -> Result<Option<Name>, LedgerError> {
         let query = sql("SELECT run FROM run WHERE council = $1 AND verdict IS NOT NULL \
              AND lower(verdict) <> 'incomplete' AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 1");
-        let rows = self.rows(query.bind(council), &[Column::Text]).await?;
-        Ok(rows.first().map(|row| row.text(0).into()))
+        Ok(self.names(query.bind(council)).await?.into_iter().next())
     }
 
     /// The runs recorded here after this one that decided on the same artifact, oldest first; at most the last 100.
@@ -339,8 +328,13 @@ impl Store {
         let query = sql("SELECT run.run FROM record JOIN run ON run.run = record.run \
              WHERE run.artifact_sha256 = $1 AND record.kind = 'override' \
              AND run.run NOT IN (SELECT run FROM imported) ORDER BY record.seq DESC LIMIT 1");
-        let rows = self.rows(query.bind(artifact_sha256), &[Column::Text]).await?;
-        Ok(rows.first().map(|row| row.text(0).into()))
+        Ok(self.names(query.bind(artifact_sha256)).await?.into_iter().next())
+    }
+
+    /// The names of runs in the first column.
+    pub(crate) async fn names(&self, query: Statement) -> Result<Vec<Name>, LedgerError> {
+        let rows = self.rows(query, &[Column::Text]).await?;
+        Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
 
     async fn select(&self, query: Statement) -> Result<Vec<RunRow>, LedgerError> {
@@ -361,9 +355,8 @@ impl Store {
         if let Some((_, compared)) = self.shown(&query).await?.runs.pop() {
             return Ok(compared.finding);
         }
-        let opened =
-            sql("SELECT n FROM record WHERE run = $1 AND n = 0 AND kind = 'run.opened'").bind(&**run);
-        let opened = self.rows(opened, &[Column::Int]).await?;
+        let opened = sql("SELECT run FROM record WHERE run = $1 AND n = 0 AND kind = 'run.opened'");
+        let opened = self.names(opened.bind(&**run)).await?;
         Ok((!opened.is_empty()).then(|| RunFinding::Altered(UNLISTED.to_owned())))
     }
 
@@ -373,9 +366,9 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn has_unsealed_decision(&self, run: &Name) -> Result<bool, LedgerError> {
-        let query = sql("SELECT n FROM record WHERE run = $1 AND kind = 'override' \
+        let query = sql("SELECT run FROM record WHERE run = $1 AND kind = 'override' \
              AND seq > (SELECT COALESCE(MAX(size), 0) FROM checkpoint) LIMIT 1");
-        Ok(!self.rows(query.bind(&**run), &[Column::Int]).await?.is_empty())
+        Ok(!self.names(query.bind(&**run)).await?.is_empty())
     }
 
     /// Compares the rows of some runs with their records, and the records with the tree (D13). Returns the differences.

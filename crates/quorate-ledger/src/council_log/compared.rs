@@ -15,7 +15,7 @@ use super::line::LogEvent;
 use crate::Store;
 use crate::runs::{MAX_COMPARED, RunFinding, rows_of};
 use crate::stats::ReviewFilter;
-use crate::store::engine::{Column, Row, sql};
+use crate::store::engine::{Row, sql};
 use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery, UNLISTED};
 
 /// The lines of a log that are counted.
@@ -26,24 +26,16 @@ pub struct CountedLog {
     /// The lines that do not count as reviews, as a JSON array of their row ids.
     pub(super) excluded: String,
     /// Lines with a person's override.
-    overrides: Vec<OverrideLine>,
+    overrides: Vec<IndexedLine>,
     /// The runs whose rows or lines differ from their records, with the difference. Their lines do not count.
     pub altered: BTreeMap<Name, String>,
 }
 
+/// A line of the index.
 #[derive(Debug, Clone)]
-struct OverrideLine {
-    /// The overridden review, or the line's own id if it names none.
-    review: (String, i64),
-    producer: String,
-    verdict: String,
-    artifact_type: String,
-    at_ms: i64,
-}
-
-/// A line of this ledger's runs.
-struct OwnLine {
+struct IndexedLine {
     id: i64,
+    span: String,
     event: String,
     verdict: String,
     artifact_type: String,
@@ -51,20 +43,53 @@ struct OwnLine {
     producer: String,
 }
 
+/// A statement that selects lines of a log.
+macro_rules! lines {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, span, event, verdict, artifact_type, at_ms, producer FROM log_line NOT INDEXED \
+             WHERE log = ?1 AND ",
+            $which
+        )
+    };
+}
+
+impl IndexedLine {
+    fn of(row: &SqliteRow) -> Self {
+        IndexedLine {
+            id: row.get(0),
+            span: row.get(1),
+            event: row.get(2),
+            verdict: row.get(3),
+            artifact_type: row.get(4),
+            at_ms: row.get(5),
+            producer: row.get(6),
+        }
+    }
+
+    fn is(&self, event: LogEvent) -> bool {
+        self.event == event.as_str()
+    }
+
+    /// The overridden review, or the line itself if it names none.
+    fn review(&self) -> (&str, i64) {
+        (&self.span, if self.span.is_empty() { self.id } else { 0 })
+    }
+}
+
 impl CountedLog {
     /// The number of overridden reviews, in total and for each producer. A review that was overridden twice counts
     /// once.
     pub(super) fn overrides(&self, filter: &ReviewFilter) -> (u64, BTreeMap<&str, u64>) {
-        let accepts = |line: &&OverrideLine| {
+        let accepts = |line: &&IndexedLine| {
             filter.since_ms.is_none_or(|since_ms| line.at_ms >= since_ms)
                 && filter.verdict.as_ref().is_none_or(|verdict| *verdict == line.verdict)
                 && filter.artifact_type.as_ref().is_none_or(|wanted| *wanted == line.artifact_type)
         };
-        let counted: Vec<&OverrideLine> = self.overrides.iter().filter(accepts).collect();
-        let reviews: BTreeSet<_> = counted.iter().map(|line| &line.review).collect();
-        let mut producers: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
-        for line in &counted {
-            producers.entry(&line.producer).or_default().insert(&line.review);
+        let (mut reviews, mut producers) = (BTreeSet::new(), BTreeMap::<&str, BTreeSet<_>>::new());
+        for line in self.overrides.iter().filter(accepts) {
+            reviews.insert(line.review());
+            producers.entry(&line.producer).or_default().insert(line.review());
         }
         let producers = producers.into_iter().map(|(producer, reviews)| (producer, reviews.len() as u64));
         (reviews.len() as u64, producers.collect())
@@ -83,9 +108,7 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
     for run in store.shown(&query).await?.unlisted {
         altered.insert(run.run, UNLISTED.to_owned());
     }
-    let runs = sql("SELECT run FROM run ORDER BY seq");
-    let runs: Vec<Name> =
-        store.rows(runs, &[Column::Text]).await?.iter().map(|row| row.text(0).into()).collect();
+    let runs = store.names(sql("SELECT run FROM run ORDER BY seq")).await?;
     let mut lines = own_lines(store, id, runs.iter().chain(altered.keys())).await?;
     for run in altered.keys() {
         excluded.extend(lines.remove(&**run).into_iter().flatten().map(|line| line.id));
@@ -141,26 +164,20 @@ async fn count_others(
     let mut writer = store.writer().await;
     let index = writer.log_index();
     let mut resumed = BTreeSet::new();
-    for row in other_lines(index, log).await.map_err(|error| store.error(error))? {
-        let (id, event, span): (i64, String, String) = (row.get(0), row.get(1), row.get(2));
-        if excluded.contains(&id) {
+    let other = lines!("event <> 'verdict'");
+    let rows = sqlx::query(other).bind(log).fetch_all(&mut *index).await;
+    for line in rows.map_err(|error| store.error(error))?.iter().map(IndexedLine::of) {
+        if excluded.contains(&line.id) {
             continue;
         }
-        if event == LogEvent::Resumed.as_str() {
-            resumed.insert(span);
+        if line.is(LogEvent::Resumed) {
+            resumed.insert(line.span);
             continue;
         }
-        let review = if span.is_empty() { (span, id) } else { (span, 0) };
-        counted.overrides.push(OverrideLine {
-            review,
-            producer: row.get(3),
-            verdict: row.get(4),
-            artifact_type: row.get(5),
-            at_ms: row.get(6),
-        });
-        if event == LogEvent::Override.as_str() {
-            excluded.insert(id);
+        if line.is(LogEvent::Override) {
+            excluded.insert(line.id);
         }
+        counted.overrides.push(line);
     }
     excluded.extend(incomplete_lines(index, log, &resumed).await.map_err(|error| store.error(error))?);
     counted.excluded = json_array(&excluded);
@@ -172,38 +189,28 @@ async fn own_lines<'r>(
     store: &Store,
     log: i64,
     runs: impl Iterator<Item = &'r Name>,
-) -> Result<BTreeMap<String, Vec<OwnLine>>, LedgerError> {
+) -> Result<BTreeMap<String, Vec<IndexedLine>>, LedgerError> {
     let runs: Vec<&Name> = runs.collect();
-    let mut own: BTreeMap<String, Vec<OwnLine>> = BTreeMap::new();
+    let mut own: BTreeMap<String, Vec<IndexedLine>> = BTreeMap::new();
     if runs.is_empty() {
         return Ok(own);
     }
     let mut writer = store.writer().await;
-    let rows = sqlx::query(
-        "SELECT span, id, event, verdict, artifact_type, at_ms, producer FROM log_line NOT INDEXED \
-         WHERE log = ?1 AND span IN (SELECT value FROM json_each(?2)) ORDER BY id",
-    )
-    .bind(log)
-    .bind(json_array(&runs))
-    .fetch_all(writer.log_index())
-    .await
-    .map_err(|error| store.error(error))?;
-    for row in &rows {
-        own.entry(row.get(0)).or_default().push(OwnLine {
-            id: row.get(1),
-            event: row.get(2),
-            verdict: row.get(3),
-            artifact_type: row.get(4),
-            at_ms: row.get(5),
-            producer: row.get(6),
-        });
+    let rows = sqlx::query(lines!("span IN (SELECT value FROM json_each(?2)) ORDER BY id"))
+        .bind(log)
+        .bind(json_array(&runs))
+        .fetch_all(writer.log_index())
+        .await
+        .map_err(|error| store.error(error))?;
+    for line in rows.iter().map(IndexedLine::of) {
+        own.entry(line.span.clone()).or_default().push(line);
     }
     Ok(own)
 }
 
 /// Compares a run's lines with those that follow from its records: each verdict and each decision of a person once.
 /// Returns the times of missing lines.
-fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Vec<i64>, String> {
+fn compare_lines(row: &Row, compared: &Compared, lines: &[IndexedLine]) -> Result<Vec<i64>, String> {
     match &compared.finding {
         Some(RunFinding::Altered(what) | RunFinding::Damaged(what)) => return Err(what.clone()),
         Some(RunFinding::Erased) => return Ok(Vec::new()),
@@ -211,10 +218,9 @@ fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Ve
     }
     let LoggedFacts { mut verdicts, mut overrides, .. } = compared.logged.clone();
     for line in lines {
-        let is = |event: LogEvent| line.event == event.as_str();
         let facts = match () {
-            () if is(LogEvent::Verdict) || is(LogEvent::Resumed) => &mut verdicts,
-            () if is(LogEvent::Override) => &mut overrides,
+            () if line.is(LogEvent::Verdict) || line.is(LogEvent::Resumed) => &mut verdicts,
+            () if line.is(LogEvent::Override) => &mut overrides,
             () => return Err("another program wrote a line of the log".to_owned()),
         };
         let place =
@@ -229,7 +235,7 @@ fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Ve
         }
     }
     // A resumed run has no line for a second INCOMPLETE.
-    let has_verdict = lines.iter().any(|line| line.event != LogEvent::Override.as_str());
+    let has_verdict = lines.iter().any(|line| !line.is(LogEvent::Override));
     let verdict = verdicts.last().filter(|_| !has_verdict);
     Ok(verdict.into_iter().chain(&overrides).map(|(_, at_ms)| *at_ms).collect())
 }
@@ -245,7 +251,7 @@ struct LinePresence {
 }
 
 impl LinePresence {
-    fn add(&mut self, run: &str, lines: &[OwnLine], absent: Vec<i64>) {
+    fn add(&mut self, run: &str, lines: &[IndexedLine], absent: Vec<i64>) {
         let first = lines.iter().map(|line| line.at_ms).min();
         let last = lines.iter().map(|line| line.at_ms).chain(absent.iter().copied()).max();
         self.first_ms = self.first_ms.into_iter().chain(first).min();
@@ -267,13 +273,6 @@ impl LinePresence {
     fn ids(&self, run: &Name) -> impl Iterator<Item = i64> {
         self.lines.get(run).cloned().unwrap_or_default().into_iter()
     }
-}
-
-/// The lines other than plain verdicts.
-async fn other_lines(index: &mut SqliteConnection, log: i64) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    let statement = "SELECT id, event, span, producer, verdict, artifact_type, at_ms FROM log_line NOT INDEXED \
-                     WHERE log = ?1 AND event <> 'verdict'";
-    sqlx::query(statement).bind(log).fetch_all(index).await
 }
 
 /// The lines without a verdict of reviews that were resumed to one.

@@ -384,9 +384,6 @@ pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<
     };
     let mut connection = store.writer().await;
     let index = connection.log_index();
-    if has_older_schema(index).await.map_err(|error| store.error(error))? {
-        return Ok(None);
-    }
     if has_orphan_lines(index).await.map_err(|error| store.error(error))? {
         return Ok(Some("it has lines of an unknown log".to_owned()));
     }
@@ -430,14 +427,13 @@ async fn compare_rebuilt(
         let mut rebuilt = sqlx::query(select).bind(known.id).fetch(&mut scratch);
         loop {
             let (stored, rebuilt) = (stored.try_next().await?, rebuilt.try_next().await?);
-            let text = |row: &SqliteRow| row.try_get::<String, _>(1).ok();
-            match (&stored, &rebuilt) {
-                (None, None) => break,
-                (Some(_), None) => return Ok(Some("it has lines that the log lacks".to_owned())),
-                (Some(stored), Some(rebuilt))
-                    if text(stored).is_some_and(|row| Some(row) == text(rebuilt)) => {}
-                (_, Some(rebuilt)) => {
-                    let start = rebuilt.try_get::<i64, _>(0)?;
+            let text = |row: &Option<SqliteRow>| row.as_ref()?.try_get::<String, _>(1).ok();
+            match &rebuilt {
+                None if stored.is_none() => break,
+                None => return Ok(Some("it has lines that the log lacks".to_owned())),
+                Some(_) if text(&stored).is_some() && text(&stored) == text(&rebuilt) => {}
+                Some(row) => {
+                    let start = row.try_get::<i64, _>(0)?;
                     return Ok(Some(format!("its line at byte {start} differs from the log")));
                 }
             }
@@ -458,12 +454,6 @@ const DELIBERATORS: &str = "SELECT at_byte, quote(member) || quote(at_byte) || '
      quote(first_score) || ' ' || quote(last_score) || ' ' || quote(reprompts) \
      FROM log_seat LEFT JOIN log_line ON log_line.id = log_seat.line WHERE log_seat.log = ? \
      ORDER BY member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts, line";
-
-/// Whether an earlier version wrote the file last. If so, the index is rebuilt before the next count.
-async fn has_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    let select = "SELECT 1 FROM pragma_table_info('log_line') WHERE name = 'positions'";
-    Ok(sqlx::query(select).fetch_optional(index).await?.is_none())
-}
 
 /// Whether there are rows without a log.
 async fn has_orphan_lines(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {

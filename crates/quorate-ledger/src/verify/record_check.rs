@@ -1,11 +1,10 @@
 //! Checks one record: whether its head is canonical and matches its row, and whether its data has the hash in the head.
 
-use std::fmt;
-
 use quorate_kernel::canonical;
 use quorate_kernel::entropy::unhex;
+use quorate_kernel::record;
 use quorate_protocol::Json;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use super::pages::StoredRecord;
@@ -57,42 +56,30 @@ pub(super) fn object(data: &str) -> Result<Map<String, Json>, String> {
     }
 }
 
-/// Parses these keys of an object, and skips all others.
-pub(super) fn read_keys(text: &str, keys: &'static [&'static str]) -> Option<Map<String, Json>> {
-    let mut from = serde_json::Deserializer::from_str(text);
-    let data = SomeKeys(keys).deserialize(&mut from).ok()?;
-    from.end().ok().map(|()| data)
+/// The keys of records that a run's row, its texts and its log lines are derived from.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct RowData {
+    artifact_sha256: Json,
+    artifact_type: Json,
+    fingerprint: Json,
+    inputs: Json,
+    log_path: Json,
+    logged: Json,
+    producer: Json,
+    protocol: Json,
+    resumes: Json,
+    subject: Json,
+    supersedes: Json,
+    verdict: Json,
 }
 
-struct SomeKeys(&'static [&'static str]);
-
-impl<'de> DeserializeSeed<'de> for SomeKeys {
-    type Value = Map<String, Json>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for SomeKeys {
-    type Value = Map<String, Json>;
-
-    fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
-        to.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
-        let mut data = Map::new();
-        while let Some(key) = fields.next_key::<String>()? {
-            if self.0.contains(&&*key) {
-                let value: Json = fields.next_value()?;
-                data.insert(key, value);
-            } else {
-                let IgnoredAny = fields.next_value()?;
-            }
-        }
-        Ok(data)
-    }
+/// Parses the keys of an object that affect a run's row, and skips all others.
+pub(super) fn read_row_data(text: &str) -> Option<Map<String, Json>> {
+    let data: RowData = serde_json::from_str(text).ok()?;
+    let mut data = record::to_data(&data);
+    data.retain(|_, value| !value.is_null());
+    Some(data)
 }
 
 #[cfg(test)]
@@ -101,11 +88,12 @@ mod tests {
 
     #[test]
     fn some_keys_are_read_and_the_others_are_passed_over() {
-        let text = r#"{"a":{"deep":[1,2]},"b":"x","c":null}"#;
-        let read = read_keys(text, &["a", "c", "d"]).map(Json::Object);
-        assert_eq!(read, serde_json::from_str(r#"{"a":{"deep":[1,2]},"c":null}"#).ok());
-        for text in ["", "[]", "{\"a\":1", "{\"a\":1} {}"] {
-            assert_eq!(read_keys(text, &["a"]), None, "{text}");
+        let text =
+            r#"{"deliberators":{"deep":[1,2]},"logged":null,"producer":{"operator":"a"},"verdict":"SHIP"}"#;
+        let read = read_row_data(text).map(Json::Object);
+        assert_eq!(read, serde_json::from_str(r#"{"producer":{"operator":"a"},"verdict":"SHIP"}"#).ok());
+        for text in ["", "7", "{\"verdict\":1", "{\"verdict\":1} {}", r#"{"verdict":1,"verdict":2}"#] {
+            assert_eq!(read_row_data(text), None, "{text}");
         }
     }
 

@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::ops::Range;
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::{Kind, LedgerError};
-use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, RunOpened};
+use quorate_kernel::record::{self, Override, RunEnded, RunOpened};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -21,6 +20,7 @@ use super::pages::{StoredRecord, record_from_row, signatures};
 use super::record_check::{self, CheckedHead, object};
 use super::runs::{StreamState, affects_row};
 use super::tables::differing_column;
+use super::walk::LedgerFacts;
 use crate::Store;
 use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
@@ -30,22 +30,6 @@ use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, Statement, Value, sql, sql_rows};
 use crate::store::index::Change;
 use crate::store::tiles::{self, HASHES_PER_ROW};
-
-/// Keys of the records that a row, the texts of a run and its log lines are derived from.
-const READ_KEYS: [&str; 12] = [
-    "artifact_sha256",
-    "artifact_type",
-    "fingerprint",
-    "inputs",
-    "log_path",
-    "logged",
-    "producer",
-    "protocol",
-    "resumes",
-    "subject",
-    "supersedes",
-    "verdict",
-];
 
 /// The most records that are counted individually.
 const FEW_RECORDS: u64 = 5000;
@@ -219,9 +203,9 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
         let gone = missing_texts(engine, &shown.texts).await?;
         if shown.finding.is_none() && (!bodiless.is_empty() || !gone.is_empty() || row.int(14) != 0) {
             if facts.is_none() {
-                facts = Some(LedgerFacts::read(engine, &mut sealed).await?);
+                facts = Some(read_facts(engine, &mut sealed).await?);
             }
-            shown.finding = facts.as_ref().and_then(|facts| facts.finding(row, &bodiless, &gone));
+            shown.finding = facts.as_ref().and_then(|facts| finding(facts, row, &bodiless, &gone));
         }
         // A record that no checkpoint covers may be a replacement for a missing one.
         if shown.finding.is_none() && gap.is_some_and(|gap| !shown.sealed || gap > row.count(15)) {
@@ -440,7 +424,7 @@ impl RunComparison<'_> {
                 Some(data) if affects_row(&stored.kind) => {
                     // Its form was checked before it was sealed.
                     let data = match is_covered {
-                        true => record_check::read_keys(data, &READ_KEYS),
+                        true => record_check::read_row_data(data),
                         false => object(data).ok(),
                     };
                     Some(data.ok_or_else(|| format!("record {run}/{n}: its data is not canonical JSON"))?)
@@ -493,83 +477,57 @@ impl LoggedFacts {
     }
 }
 
-/// Imports and erasures that the ledger's own stream records.
-#[derive(Default)]
-struct LedgerFacts {
-    imported: BTreeSet<String>,
-    erased: BTreeMap<String, Vec<Range<u64>>>,
-    /// Texts, by SHA-256.
-    erased_texts: BTreeSet<String>,
+/// Imports and erasures that the ledger's own stream records. A record counts if a checkpoint covers it, if the ledger's
+/// key signed it, or if the ledger has no key.
+async fn read_facts(engine: &mut Engine, sealed: &mut Sealed) -> Result<LedgerFacts, sqlx::Error> {
+    let statement = sql(
+        "SELECT seq, run, n, kind, head, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n",
+    );
+    let statement = statement.bind(STREAM).bind(Kind::Erased.as_str()).bind(Kind::Imported.as_str());
+    let records = read_stored(engine, statement).await?;
+    sealed.prove(engine, records.iter()).await?;
+    let mut facts = LedgerFacts::default();
+    for stored in &records {
+        let counts = match sealed.covers(stored) {
+            Ok(true) => true,
+            Ok(false) => sealed.keys.is_empty() || is_signed(engine, stored, &sealed.keys).await?,
+            Err(_) => false,
+        };
+        let data = stored.data.as_deref().filter(|_| counts && record_check::check(stored).is_ok());
+        let Some(data) = data.and_then(|data| object(data).ok()) else { continue };
+        match stored.kind == Kind::Erased.as_str() {
+            true => Erasure::from_data(&data).into_iter().for_each(|erasure| facts.erase(erasure)),
+            false => facts.apply(&stored.kind, &data),
+        }
+    }
+    Ok(facts)
 }
 
-impl LedgerFacts {
-    /// A record counts if a checkpoint covers it, if the ledger's key signed it, or if the ledger has no key.
-    async fn read(engine: &mut Engine, sealed: &mut Sealed) -> Result<LedgerFacts, sqlx::Error> {
-        let statement = sql(
-            "SELECT seq, run, n, kind, head, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n",
-        );
-        let statement = statement.bind(STREAM).bind(Kind::Erased.as_str()).bind(Kind::Imported.as_str());
-        let records = read_stored(engine, statement).await?;
-        sealed.prove(engine, records.iter()).await?;
-        let mut facts = LedgerFacts::default();
-        for stored in &records {
-            let counts = match sealed.covers(stored) {
-                Ok(true) => true,
-                Ok(false) => sealed.keys.is_empty() || is_signed(engine, stored, &sealed.keys).await?,
-                Err(_) => false,
-            };
-            if counts && record_check::check(stored).is_ok() {
-                facts.add(stored);
-            }
-        }
-        Ok(facts)
+/// Checks missing bodies and texts of a run, and its row in the table of imported runs.
+fn finding(
+    facts: &LedgerFacts,
+    row: &Row,
+    bodiless: &[&StoredRecord],
+    gone: &[String],
+) -> Option<RunFinding> {
+    let run = row.text(1);
+    let is_imported = facts.imported.contains(run);
+    if row.int(14) != 0 && !is_imported {
+        let what = "it has a row in the table of imported runs, but no record imports it";
+        return Some(RunFinding::Altered(what.to_owned()));
     }
-
-    fn add(&mut self, stored: &StoredRecord) {
-        let Some(data) = stored.data.as_deref().and_then(|data| object(data).ok()) else { return };
-        if stored.kind == Kind::Erased.as_str() {
-            if let Ok(erasure) = Erasure::from_data(&data) {
-                self.erased.entry(erasure.run).or_default().extend(erasure.records);
-                self.erased_texts.extend(erasure.texts);
-            }
-        } else if let Some(Change::Imported { runs }) = Change::from_record(&stored.kind, 0, &data) {
-            self.imported.extend(runs);
-            let imported: Imported = record::read(&data).unwrap_or_default();
-            for (run, records) in imported.erased {
-                self.erased
-                    .entry(run)
-                    .or_default()
-                    .extend(records.into_iter().filter_map(RecordRange::range));
-            }
-        }
+    let is_erased = |record: &&&StoredRecord| u64::try_from(record.n).is_ok_and(|n| facts.is_erased(run, n));
+    if let Some(record) = bodiless.iter().find(|record| !is_erased(record)) {
+        let what =
+            format!("the body of record {run}/{} is missing without a record of its erasure", record.n);
+        return Some(RunFinding::Damaged(what));
     }
-
-    /// Checks missing bodies and texts of a run, and its row in the table of imported runs.
-    fn finding(&self, row: &Row, bodiless: &[&StoredRecord], gone: &[String]) -> Option<RunFinding> {
-        let run = row.text(1);
-        if row.int(14) != 0 && !self.imported.contains(run) {
-            let what = "it has a row in the table of imported runs, but no record imports it";
-            return Some(RunFinding::Altered(what.to_owned()));
-        }
-        let erased = self.erased.get(run).map_or(&[][..], Vec::as_slice);
-        let is_erased = |record: &&&StoredRecord| {
-            let n = u64::try_from(record.n).unwrap_or(u64::MAX);
-            erased.iter().any(|range| range.contains(&n))
-        };
-        if let Some(record) = bodiless.iter().find(|record| !is_erased(record)) {
-            let what =
-                format!("the body of record {run}/{} is missing without a record of its erasure", record.n);
-            return Some(RunFinding::Damaged(what));
-        }
-        // An export may omit texts.
-        let is_imported = self.imported.contains(run);
-        if let Some(text) = gone.iter().find(|text| !is_imported && !self.erased_texts.contains(*text)) {
-            let what = format!("the text {text} is missing without a record of its erasure");
-            return Some(RunFinding::Damaged(what));
-        }
-        let is_needed = |record: &&&StoredRecord| affects_row(&record.kind);
-        bodiless.iter().any(|record| is_needed(&record)).then_some(RunFinding::Erased)
+    // An export may omit texts.
+    if let Some(text) = gone.iter().find(|text| !is_imported && !facts.erased_texts.contains(*text)) {
+        let what = format!("the text {text} is missing without a record of its erasure");
+        return Some(RunFinding::Damaged(what));
     }
+    bodiless.iter().any(|record| affects_row(&record.kind)).then_some(RunFinding::Erased)
 }
 
 /// Whether one of these keys signed a record of the ledger's own stream.

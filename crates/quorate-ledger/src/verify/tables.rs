@@ -371,8 +371,7 @@ pub(super) fn check_bodies(walk: &mut Walk) {
             let what = format!("its body is missing, although the body of a {kind} is never erased");
             walk.findings.add(Divergence::removed(LedgerPart::Record, what).at(run, *n, *place));
         }
-        let erased = walk.ledger_facts.erased.get(&**run).map_or(&[][..], Vec::as_slice);
-        let is_erased = |n: &u64| erased.iter().any(|range| range.contains(n));
+        let is_erased = |n: &u64| walk.ledger_facts.is_erased(run, *n);
         let Some(n) = state.bodiless.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
         let what = "its body is missing without a record of its erasure";
         let is_first = state.bodiless.first().is_some_and(|range| range.start == n);

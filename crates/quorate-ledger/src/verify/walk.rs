@@ -94,9 +94,41 @@ pub(super) struct LedgerFacts {
     pub(super) held: BTreeSet<String>,
     pub(super) imported: BTreeSet<String>,
     /// Records whose bodies were erased, by run.
-    pub(super) erased: BTreeMap<String, Vec<Range<u64>>>,
+    erased: BTreeMap<String, Vec<Range<u64>>>,
+    /// Erased texts, by SHA-256.
+    pub(super) erased_texts: BTreeSet<String>,
     /// Runs with erasures from before their import.
     pub(super) erased_elsewhere: BTreeSet<String>,
+}
+
+impl LedgerFacts {
+    /// Applies a hold, a release or an import.
+    pub(super) fn apply(&mut self, kind: &str, data: &Map<String, Json>) {
+        match Change::from_record(kind, 0, data) {
+            Some(Change::Held { run }) => drop(self.held.insert(run)),
+            Some(Change::Released { run }) => drop(self.held.remove(&run)),
+            Some(Change::Imported { runs }) => {
+                self.imported.extend(runs);
+                // Imported records may have been erased in their ledger.
+                let imported: Imported = record::read(data).unwrap_or_default();
+                for (run, records) in imported.erased {
+                    let records = records.into_iter().filter_map(RecordRange::range);
+                    self.erased.entry(run.clone()).or_default().extend(records);
+                    self.erased_elsewhere.insert(run);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn erase(&mut self, Erasure { run, records, texts, .. }: Erasure) {
+        self.erased.entry(run).or_default().extend(records);
+        self.erased_texts.extend(texts);
+    }
+
+    pub(super) fn is_erased(&self, run: &str, n: u64) -> bool {
+        self.erased.get(run).is_some_and(|erased| erased.iter().any(|range| range.contains(&n)))
+    }
 }
 
 impl Walk {
@@ -420,20 +452,7 @@ impl Walk {
                 self.findings.add(Divergence::inserted(LedgerPart::Record, what).at(STREAM, n, place));
             }
         } else {
-            // Imported records may have been erased in their ledger.
-            let imported = Some(data).filter(|_| kind == Kind::Imported.as_str());
-            let imported: Option<Imported> = imported.and_then(|data| record::read(data).ok());
-            for (run, records) in imported.into_iter().flat_map(|imported| imported.erased) {
-                let records = records.into_iter().filter_map(RecordRange::range);
-                self.ledger_facts.erased.entry(run.clone()).or_default().extend(records);
-                self.ledger_facts.erased_elsewhere.insert(run);
-            }
-            match Change::from_record(kind, at_ms, data) {
-                Some(Change::Held { run }) => drop(self.ledger_facts.held.insert(run)),
-                Some(Change::Released { run }) => drop(self.ledger_facts.held.remove(&run)),
-                Some(Change::Imported { runs }) => self.ledger_facts.imported.extend(runs),
-                _ => {}
-            }
+            self.ledger_facts.apply(kind, data);
         }
     }
 
@@ -474,7 +493,7 @@ impl Walk {
             }
             self.texts.remove(&name);
         }
-        self.ledger_facts.erased.entry(erasure.run).or_default().extend(erasure.records);
+        self.ledger_facts.erase(erasure);
         Ok(())
     }
 }
