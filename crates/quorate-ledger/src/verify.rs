@@ -44,7 +44,6 @@ use crate::witness::Witness;
 use checkpoints::Checkpoints;
 use key_changes::{check_ledger_signatures, public_keys};
 use pages::{Page, Reader};
-use signatures::Jobs;
 use walk::Walk;
 use walk_start::WalkStart;
 
@@ -527,5 +526,5 @@ pub(crate) fn check_keys_follow(
     let accepted = public_keys(&accepted).filter(|key| sealed.succession.accepts(key));
     let options = VerifyOptions { candidate_keys: accepted.collect(), ..VerifyOptions::default() };
     let mut seals = last.map(Checkpoints::starting_after).unwrap_or_default();
-    seals.check_signed(&options, sealed, note, sealed.tree.size + 1, &mut Jobs::default())
+    seals.check_signed(&options, sealed, note, sealed.tree.size + 1)
 }

@@ -83,6 +83,15 @@ impl TreeWriter {
         });
     }
 
+    /// Adds the leaves in the row that its next leaf belongs to. Keeps no row of leaves.
+    pub(crate) fn push_leaves(&mut self, row: &[u8]) {
+        let known = usize::try_from(self.frontier.size() % HASHES_PER_ROW).unwrap_or(0);
+        for leaf in row.chunks_exact(32).skip(known) {
+            self.push(leaf.try_into().unwrap_or_default());
+        }
+        self.rows.retain(|(level, _), _| *level > 0);
+    }
+
     /// Its frontier: size and root.
     pub(crate) fn frontier(&self) -> &Frontier {
         &self.frontier

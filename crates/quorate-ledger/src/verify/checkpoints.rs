@@ -12,10 +12,10 @@ use serde_json::Map;
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::key_changes::{KeyChanges, public_keys};
-use super::signatures::{Job, Jobs};
 use crate::checkpoint::as_record;
 use crate::merkle::{Hash, TreeHead};
-use crate::note::{Checkpoint, Note, Verifier};
+use crate::note::Verifier;
+use crate::prove::SignedCheckpoint;
 use crate::signing::PublicKey;
 use crate::store::{CheckpointRecord, STREAM, Succession};
 
@@ -66,7 +66,6 @@ impl Checkpoints {
         options: &VerifyOptions,
         (n, at_ms, place): (u64, i64, u64),
         data: &Map<String, Json>,
-        jobs: &mut Jobs,
         findings: &mut Findings,
     ) -> Option<TreeHead> {
         self.count += 1;
@@ -99,7 +98,7 @@ impl Checkpoints {
             }
             None if sealed.keys.is_empty() => self.unsigned += 1,
             None => say("it names keys, but has no signature".to_owned()),
-            Some(note) => match self.check_signed(options, &sealed, note, place, jobs) {
+            Some(note) => match self.check_signed(options, &sealed, note, place) {
                 Ok(()) => self.signed_ms = Some(at_ms),
                 Err(what) => say(what),
             },
@@ -114,17 +113,10 @@ impl Checkpoints {
         sealed: &CheckpointRecord,
         note: &str,
         place: u64,
-        jobs: &mut Jobs,
     ) -> Result<(), String> {
-        let keys: Vec<_> =
-            sealed.keys.iter().map(|key| Verifier::from_text(key)).collect::<Result<_, _>>()?;
-        let note = Note::parse(note.as_bytes())?;
-        let checkpoint = Checkpoint::parse(note.text())?;
-        if checkpoint.origin() != sealed.origin || *checkpoint.tree() != sealed.tree {
+        let SignedCheckpoint { origin, tree, keys } = SignedCheckpoint::open(note, &sealed.keys)?;
+        if origin != sealed.origin || tree != sealed.tree {
             return Err("its note does not match its record".to_owned());
-        }
-        if note.signatures().len() != keys.len() {
-            return Err("its note is not signed by the keys that its record names".to_owned());
         }
         let before = public_keys(&self.current).collect();
         let counting = match self.start == Some(sealed.n) {
@@ -143,7 +135,6 @@ impl Checkpoints {
                 self.signers.push(key.clone());
             }
         }
-        jobs.add(Job::Note { note, keys: keys.clone(), n: sealed.n, place });
         self.current = keys;
         self.signed_size = sealed.tree.size;
         self.last_signed = Some((sealed.n, place));

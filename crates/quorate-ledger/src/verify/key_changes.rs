@@ -196,8 +196,7 @@ pub(super) fn check_ledger_signatures(
                 Ok(_) if has_no_key => unsigned += 1,
                 Ok((id, signature)) => match keys.iter().find(|key| key.id() == id) {
                     Some(key) => {
-                        let (key, run) = (Box::new(*key), STREAM.into());
-                        jobs.add(Job::Record { key, leaf, signature, run, n, place: seq });
+                        jobs.add(Job { key: *key, leaf, signature, run: STREAM.into(), n, place: seq });
                     }
                     None => {
                         let what = format!("it is signed by the key {id}, which is not the ledger's");

@@ -11,7 +11,7 @@ use crate::store::tiles::{self, HASHES_PER_ROW};
 const PAGE: i64 = 2048;
 
 /// The most empty positions that are looked up in the stored tree. A larger gap is not the trace of a removed record.
-const MAX_GAP: u64 = 1 << 16;
+pub(super) const MAX_GAP: u64 = 1 << 16;
 
 /// A stored record.
 #[derive(Debug, Clone, Default)]

@@ -24,7 +24,7 @@ use super::walk::LedgerFacts;
 use crate::Store;
 use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
-use crate::note::{Checkpoint, Note};
+use crate::prove::SignedCheckpoint;
 use crate::retention::Erasure;
 use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, Statement, Value, sql, sql_rows};
@@ -381,15 +381,10 @@ fn checkpoint_of(row: Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> {
     if (tree.size, hex(&tree.root)) != (size, root) {
         return Err("its row does not match its record");
     }
-    let verifiers = checkpoint.verifiers().ok_or("its keys cannot be read")?;
-    if let Some(note) = &checkpoint.note {
-        let same_tree = Checkpoint::from_note(note).is_ok_and(|noted| *noted.tree() == tree);
-        let signed = Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&verifiers).is_ok());
-        if !same_tree || !signed {
-            return Err("its key did not sign its note");
-        }
-    }
-    Ok((tree, public_keys(&verifiers).collect()))
+    let Some(note) = &checkpoint.note else { return Ok((tree, Vec::new())) };
+    let signed = SignedCheckpoint::open(note, &checkpoint.keys).ok().filter(|signed| signed.tree == tree);
+    let signed = signed.ok_or("its key did not sign its note")?;
+    Ok((tree, public_keys(&signed.keys).collect()))
 }
 
 /// A run during its comparison.
@@ -579,7 +574,7 @@ impl fmt::Display for RunCursor {
 }
 
 /// A run of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedRun {
     /// Its id
     #[schemars(with = "String")]
@@ -667,15 +662,8 @@ fn unlisted_run(row: &Row) -> ListedRun {
         artifact,
         artifact_type,
         mode,
-        producer: None,
-        open: false,
         verdict: Some(finding.word().to_owned()),
         finding: Some(finding),
-        overridden: None,
-        blockers: Vec::new(),
-        missing: Vec::new(),
-        sealed: false,
-        imported: false,
-        place: None,
+        ..ListedRun::default()
     }
 }

@@ -12,9 +12,7 @@ use tokio::time::Instant;
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::runs::StreamState;
-use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
-use crate::note::{Note, Verifier};
 use crate::signing::run::{AllowedSigner, check_signer};
 use crate::signing::{PublicKey, Signature, SigningContext};
 
@@ -87,7 +85,7 @@ pub(super) fn check(
                             state.backdated = Some((what, n, place));
                         }
                         let (leaf, run) = (record.leaf, run.into());
-                        jobs.add(Job::Record { key: Box::new(key), leaf, signature, run, n, place });
+                        jobs.add(Job { key, leaf, signature, run, n, place });
                     }
                 }
             }
@@ -122,26 +120,17 @@ const BATCH: usize = 4096;
 /// The number of signatures below which one core verifies them, because starting threads costs more.
 const MAX_ON_ONE_CORE: usize = 16;
 
-/// A signature to verify.
-pub(super) enum Job {
-    Record {
-        key: Box<PublicKey>,
-        leaf: Hash,
-        signature: Signature,
-        run: Box<str>,
-        n: u64,
-        place: u64,
-    },
-    /// Over a checkpoint, by all of these keys.
-    Note {
-        note: Note,
-        keys: Vec<Verifier>,
-        n: u64,
-        place: u64,
-    },
+/// A signature to verify, over a record.
+pub(super) struct Job {
+    pub(super) key: PublicKey,
+    pub(super) leaf: Hash,
+    pub(super) signature: Signature,
+    pub(super) run: Box<str>,
+    pub(super) n: u64,
+    pub(super) place: u64,
 }
 
-/// Pending signatures, the number of those over records, and the duration of verifying.
+/// Pending signatures, the number of all, and the duration of verifying.
 #[derive(Default)]
 pub(super) struct Jobs {
     pending: Vec<Job>,
@@ -151,9 +140,7 @@ pub(super) struct Jobs {
 
 impl Jobs {
     pub(super) fn add(&mut self, job: Job) {
-        if matches!(job, Job::Record { .. }) {
-            self.records += 1;
-        }
+        self.records += 1;
         self.pending.push(job);
     }
 
@@ -191,24 +178,11 @@ fn verify(jobs: &[Job]) -> Vec<Divergence> {
 
 impl Job {
     fn holds(&self) -> bool {
-        match self {
-            Job::Record { key, leaf, signature, .. } => {
-                key.verify(SigningContext::RECORD, leaf, signature).is_ok()
-            }
-            Job::Note { note, keys, .. } => note.verify(keys).is_ok_and(|by| by.len() == keys.len()),
-        }
+        self.key.verify(SigningContext::RECORD, &self.leaf, &self.signature).is_ok()
     }
 
     fn wrong(&self) -> Divergence {
-        match self {
-            Job::Record { key, run, n, place, .. } => {
-                let what = format!("the key {} did not make this signature over the record", key.id());
-                Divergence::changed(LedgerPart::Signature, what).at(run, *n, *place)
-            }
-            Job::Note { n, place, .. } => {
-                let what = "its signature is not by the keys that it names";
-                Divergence::changed(LedgerPart::Checkpoint, what).at(STREAM, *n, *place)
-            }
-        }
+        let what = format!("the key {} did not make this signature over the record", self.key.id());
+        Divergence::changed(LedgerPart::Signature, what).at(&self.run, self.n, self.place)
     }
 }

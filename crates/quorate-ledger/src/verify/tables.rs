@@ -7,13 +7,12 @@ use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 
 use super::divergence::{Divergence, LedgerPart};
 use super::runs::StreamState;
-use super::tree::TileRows;
 use super::walk::Walk;
 use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
 use crate::store::engine::{Column, Engine, Row, Value, sql};
 use crate::store::index::RunRow;
-use crate::store::tiles::HASHES_PER_ROW;
+use crate::store::tiles::{HASHES_PER_ROW, TreeWriter};
 
 /// The number of rows per read.
 const PAGE: i64 = 500;
@@ -50,7 +49,17 @@ struct Rebuilt<'a, K> {
     found: Vec<Divergence>,
 }
 
-impl<K: Ord> Rebuilt<'_, K> {
+impl<'a, K: Ord> Rebuilt<'a, K> {
+    fn new(
+        table: &'static str,
+        part: LedgerPart,
+        columns: &'a [&'static str],
+        rows: impl Iterator<Item = (K, Cells)>,
+        locate: fn(Divergence, &K) -> Divergence,
+    ) -> Self {
+        Rebuilt { table, part, columns, rows: rows.collect(), locate, found: Vec::new() }
+    }
+
     /// Compares a stored row with the rebuilt one, which is then done.
     fn compare(&mut self, key: &K, stored: &Cells) {
         let table = self.table;
@@ -91,6 +100,10 @@ impl<K: Ord> Rebuilt<'_, K> {
     }
 }
 
+fn of_run(divergence: Divergence, run: &String) -> Divergence {
+    divergence.of_run(run)
+}
+
 /// Reads a table in the order of its first column, page by page, so that reading a corrupt file ends.
 async fn read_pages(
     engine: &mut Engine,
@@ -120,14 +133,7 @@ pub(super) async fn check_runs(engine: &mut Engine, walk: &mut Walk) -> Result<(
     use Column::{Int, Text};
     let known = walk.runs.iter().filter(|(_, state)| !state.row_unknown);
     let rows = known.filter_map(|(run, state)| Some((run.to_string(), run_cells(state.row.as_ref()?))));
-    let mut runs = Rebuilt {
-        table: "run",
-        part: LedgerPart::Index,
-        columns: &RUN_COLUMNS,
-        rows: rows.collect(),
-        locate: |divergence, run: &String| divergence.of_run(run),
-        found: Vec::new(),
-    };
+    let mut runs = Rebuilt::new("run", LedgerPart::Index, &RUN_COLUMNS, rows, of_run);
     let page = "SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
          decided_ms, override, ended, mode, producer FROM run LEFT JOIN run_origin USING (run) \
          WHERE seq > $1 ORDER BY seq LIMIT $2";
@@ -198,14 +204,9 @@ pub(super) async fn check_ledger_stream(engine: &mut Engine, walk: &mut Walk) ->
         let (size, n) = (i64::try_from(*size).unwrap_or(-1), i64::try_from(*n).unwrap_or(-1));
         (size, cells(&hex(root), n))
     });
-    let mut checkpoints = Rebuilt {
-        table: "checkpoint",
-        part: LedgerPart::Checkpoint,
-        columns: &["root", "n"],
-        rows: rows.collect(),
-        locate: |divergence, size: &i64| divergence.at_seq(size.unsigned_abs().saturating_add(1)),
-        found: Vec::new(),
-    };
+    let at_size =
+        |divergence: Divergence, size: &i64| divergence.at_seq(size.unsigned_abs().saturating_add(1));
+    let mut checkpoints = Rebuilt::new("checkpoint", LedgerPart::Checkpoint, &["root", "n"], rows, at_size);
     let rows = sql("SELECT size, root, n FROM checkpoint WHERE size >= $1 ORDER BY size").bind(from);
     for row in rows.rows(engine, &[Int, Text, Int]).await? {
         let size = row.int(0);
@@ -224,10 +225,8 @@ pub(super) async fn check_ledger_stream(engine: &mut Engine, walk: &mut Walk) ->
         ("imported", "SELECT run FROM imported", walk.ledger_facts.imported.clone()),
     ];
     for (table, statement, runs) in sets.into_iter().filter(|_| whole) {
-        let rows = runs.into_iter().map(|run| (run, Cells::new())).collect();
-        let part = LedgerPart::Index;
-        let locate = |divergence: Divergence, run: &String| divergence.of_run(run);
-        let mut set = Rebuilt { table, part, columns: &[], rows, locate, found: Vec::new() };
+        let rows = runs.into_iter().map(|run| (run, Cells::new()));
+        let mut set = Rebuilt::new(table, LedgerPart::Index, &[], rows, of_run);
         for row in sql(statement).rows(engine, &[Text]).await? {
             set.compare(&row.text(0).to_owned(), &Cells::new());
         }
@@ -236,33 +235,30 @@ pub(super) async fn check_ledger_stream(engine: &mut Engine, walk: &mut Walk) ->
     Ok(())
 }
 
-/// The stored hashes above the leaves.
-pub(super) async fn upper_rows(engine: &mut Engine) -> Result<TileRows, sqlx::Error> {
-    let rows = sql("SELECT level, idx, hashes FROM tile WHERE level <> 0")
-        .rows(engine, &[Column::Int, Column::Int, Column::Bytes])
-        .await?;
-    let key = |row: &Row| (u32::try_from(row.int(0)).unwrap_or(u32::MAX), row.count(1));
-    Ok(rows.iter().map(|row| (key(row), row.bytes(2).to_vec())).collect())
-}
-
-/// Checks that the stored hashes are exactly those of the last checkpoint. The walk has compared the leaves.
+/// Checks that the stored hashes are exactly those of the last checkpoint. The walk has compared the leaves; the levels
+/// above them are rebuilt as a seal writes them.
 pub(super) async fn check_stored_tree(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
-    let row = sql("SELECT COUNT(*), COALESCE(MAX(idx), -1), CAST(COALESCE(SUM(LENGTH(hashes)), 0) AS BIGINT), \
-         COALESCE(MIN(idx), 0), CAST(COALESCE(SUM(CASE WHEN LENGTH(hashes) = $1 THEN 0 ELSE 1 END), 0) AS BIGINT) \
-         FROM tile WHERE level = 0")
-        .bind(32 * HASHES_PER_ROW)
-        .row(engine, &[Column::Int; 5])
-        .await?;
-    let Some(row) = row else { return Ok(()) };
-    let (rows, leaves, size, place) = (row.count(0), row.count(2) / 32, walk.checkpoints.size, walk.seq());
-    let whole = row.count(2).is_multiple_of(32)
-        && rows == leaves.div_ceil(HASHES_PER_ROW)
-        && row.int(1).saturating_add(1) == row.int(0)
-        && (rows == 0 || row.int(3) == 0)
-        && row.count(4) <= u64::from(!leaves.is_multiple_of(HASHES_PER_ROW));
+    let begin = walk.started_after;
+    let mut tree = TreeWriter::load(engine, begin).await?;
+    let before = begin / HASHES_PER_ROW;
+    let (mut bytes, mut whole) = (before * HASHES_PER_ROW * 32, true);
+    let page = "SELECT idx, hashes FROM tile WHERE level = 0 AND idx > $1 ORDER BY idx LIMIT $2";
+    let after = if before == 0 { i64::MIN } else { i64::try_from(before - 1).unwrap_or(i64::MAX) };
+    read_pages(engine, page, Value::from(after), &[Column::Int, Column::Bytes], |row| {
+        let (size, hashes) = (tree.frontier().size(), row.bytes(1));
+        bytes += hashes.len() as u64;
+        whole &= i64::try_from(size / HASHES_PER_ROW) == Ok(row.int(0));
+        whole &= hashes.len().is_multiple_of(32) && hashes.len() as u64 <= HASHES_PER_ROW * 32;
+        if whole {
+            tree.push_leaves(hashes);
+        }
+    })
+    .await?;
+    let (leaves, size, place) = (bytes / 32, walk.checkpoints.size, walk.seq());
     if leaves > place {
         let what = format!("{leaves} records were sealed, but there are only {place}");
         walk.findings.add(Divergence::cut(LedgerPart::Record, what).at_seq(place + 1).up_to_seq(leaves));
+        return Ok(());
     } else if leaves > size {
         let what = format!("{leaves} records were sealed, but the last remaining checkpoint covers {size}");
         walk.findings.add(Divergence::removed(LedgerPart::Checkpoint, what).at_seq(leaves + 1));
@@ -271,25 +267,27 @@ pub(super) async fn check_stored_tree(engine: &mut Engine, walk: &mut Walk) -> R
         walk.findings.add(Divergence::removed(LedgerPart::Tree, what).at_seq(leaves + 1));
         return Ok(());
     }
-    if let Some(rebuilt) = walk.tree.upper_rows(leaves) {
-        let cells =
-            |rows: TileRows| rows.into_iter().map(|(key, hashes)| (key, vec![Some(sha256_hex(&hashes))]));
-        let mut tiles = Rebuilt {
-            table: "tile",
-            part: LedgerPart::Tree,
-            columns: &["hash"],
-            rows: cells(rebuilt).collect(),
-            locate: |divergence, (level, idx): &(u32, u64)| {
-                let what = format!("the stored hashes {idx} of level {level}: {}", divergence.what);
-                Divergence { what, ..divergence }
-            },
-            found: Vec::new(),
-        };
-        for (key, stored) in cells(upper_rows(engine).await?) {
-            tiles.compare(&key, &stored);
-        }
-        tiles.finish(walk);
+    if !walk.tree.is_stored() {
+        return Ok(());
     }
+    let cells = |hashes: &[u8]| vec![Some(sha256_hex(hashes))];
+    let rebuilt = tree.rows().filter(|(level, ..)| *level > 0);
+    let rebuilt = rebuilt.map(|(level, idx, hashes)| ((i64::from(level), idx), cells(hashes)));
+    let named = |divergence: Divergence, (level, idx): &(i64, u64)| {
+        let what = format!("the stored hashes {idx} of level {level}: {}", divergence.what);
+        Divergence { what, ..divergence }
+    };
+    let mut tiles = Rebuilt::new("tile", LedgerPart::Tree, &["hash"], rebuilt, named);
+    let upper = sql("SELECT level, idx, hashes FROM tile WHERE level <> 0 ORDER BY level, idx");
+    for row in upper.rows(engine, &[Column::Int, Column::Int, Column::Bytes]).await? {
+        let (level, idx) = (row.int(0), row.count(1));
+        let before = u32::try_from(level).ok().and_then(|level| begin.checked_shr(level)).unwrap_or(0);
+        // The rows before the walk are not rebuilt.
+        if idx >= before / HASHES_PER_ROW {
+            tiles.compare(&(level, idx), &cells(row.bytes(2)));
+        }
+    }
+    tiles.finish(walk);
     Ok(())
 }
 

@@ -1,17 +1,13 @@
 //! The Merkle tree during the walk: the tree of the records and the tree of the stored leaves, compared with the roots
 //! that checkpoints and witnesses name. A root decides which of the two was sealed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
-use crate::merkle::{EMPTY, Frontier, Hash, STRIDE, Subtree, TreeHead};
-use crate::store::tiles::{HASHES_PER_ROW, stores_level};
+use crate::merkle::{EMPTY, Frontier, Hash, TreeHead};
 
 /// The most differing positions that are kept until a root decides.
 const MAX_DIFFERENCES: usize = 10_000;
-
-/// Rows of stored hashes, by level and index.
-pub(super) type TileRows = BTreeMap<(u32, u64), Vec<u8>>;
 
 /// The growing trees.
 pub(super) struct TreeCheck {
@@ -32,8 +28,6 @@ pub(super) struct TreeCheck {
     complete: bool,
     /// Whether record and stored leaf differed anywhere.
     differed: bool,
-    /// The hashes above the leaves, as a seal stores them.
-    upper: TileRows,
 }
 
 /// A position where record and stored leaf differ.
@@ -47,19 +41,13 @@ struct Difference {
 
 impl Default for TreeCheck {
     fn default() -> Self {
-        TreeCheck::new(Frontier::new(), &TileRows::new())
+        TreeCheck::new(Frontier::new())
     }
 }
 
 impl TreeCheck {
-    /// Starts with a tree, whose hashes above the leaves are in `stored`.
-    pub(super) fn new(begin: Frontier, stored: &TileRows) -> Self {
-        let mut upper = upper_row_lengths(begin.size());
-        for (key, row) in &mut upper {
-            let length = row.len();
-            row.clone_from(stored.get(key).unwrap_or(&Vec::new()));
-            row.resize(length, 0);
-        }
+    /// Starts with a tree.
+    pub(super) fn new(begin: Frontier) -> Self {
         TreeCheck {
             last_good_size: begin.size(),
             ours: begin,
@@ -69,7 +57,6 @@ impl TreeCheck {
             comparable: true,
             complete: true,
             differed: false,
-            upper,
         }
     }
 
@@ -108,12 +95,7 @@ impl TreeCheck {
             (Some(tree), Some(stored)) => tree.push(stored),
             (tree, _) => *tree = None,
         }
-        let TreeCheck { ours, upper, .. } = self;
-        ours.push_with(leaf, |Subtree { level, index }, hash| {
-            if level > 0 && stores_level(level) {
-                upper.entry((level, index / HASHES_PER_ROW)).or_default().extend(hash);
-            }
-        });
+        self.ours.push(leaf);
     }
 
     /// Compares the trees with a trusted root over all positions so far.
@@ -151,18 +133,9 @@ impl TreeCheck {
         self.complete.then(|| self.ours.tree_head())
     }
 
-    /// The rows above this number of leaves as a seal stores them; `None` if the records are not those of the stored
-    /// tree.
-    pub(super) fn upper_rows(&self, leaves: u64) -> Option<TileRows> {
-        if !self.comparable || self.differed || leaves > self.size() {
-            return None;
-        }
-        let mut rows = upper_row_lengths(leaves);
-        for (key, row) in &mut rows {
-            let built = self.upper.get(key)?;
-            *row = built.get(..row.len())?.to_vec();
-        }
-        Some(rows)
+    /// Whether the records are those of the stored leaves.
+    pub(super) fn is_stored(&self) -> bool {
+        self.comparable && !self.differed
     }
 
     /// Ends the walk and reports the records that differ.
@@ -207,22 +180,9 @@ fn report_records(differences: &[Difference], changed: &str, findings: &mut Find
     }
 }
 
-/// The rows that a seal stores above this number of leaves, with zeros in place of the hashes.
-fn upper_row_lengths(leaves: u64) -> TileRows {
-    let (mut level, mut rows) = (STRIDE, TileRows::new());
-    while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
-        for idx in 0..hashes.div_ceil(HASHES_PER_ROW) {
-            let count = (hashes - idx * HASHES_PER_ROW).min(HASHES_PER_ROW);
-            rows.insert((level, idx), vec![0; usize::try_from(count * 32).unwrap_or_default()]);
-        }
-        level += STRIDE;
-    }
-    rows
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{TreeCheck, upper_row_lengths};
+    use super::TreeCheck;
     use crate::merkle::{Frontier, Hash};
     use crate::verify::divergence::{DivergenceKind, Findings, LedgerPart};
 
@@ -328,15 +288,5 @@ mod tests {
             assert_eq!(found, *wanted, "{name}");
             assert_eq!(known, !steps.iter().any(|step| matches!(step, Gap(None))), "{name}");
         }
-    }
-
-    #[test]
-    fn each_256_leaves_have_a_hash_above_them() {
-        let lengths = |leaves| -> Vec<_> {
-            upper_row_lengths(leaves).into_iter().map(|(key, row)| (key, row.len())).collect()
-        };
-        assert_eq!(lengths(255), []);
-        assert_eq!(lengths(256), [((8, 0), 32)]);
-        assert_eq!(lengths(70_000), [((8, 0), 8192), ((8, 1), 17 * 32), ((16, 0), 32)]);
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Map;
 use super::checkpoints::{Checkpoints, Rollback};
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::key_changes::LedgerRecord;
-use super::pages::{Page, StoredRecord};
+use super::pages::{MAX_GAP, Page, StoredRecord};
 use super::record_check::{self, CheckedHead, Mismatch, object};
 use super::runs::{Phase, StreamState};
 use super::signatures::Jobs;
@@ -27,9 +27,6 @@ use crate::merkle::{self, Hash};
 use crate::retention::{self, Erasure, hashes_in};
 use crate::signing::run::RunKeyring;
 use crate::store::index::Change;
-
-/// The longest range of empty positions that the stored tree is searched for.
-const MAX_GAP: u64 = 1 << 16;
 
 /// The record of a composed prompt, whose text is kept with those of its shadows.
 const COMPOSED: &str = PlaybookEvent::Composed.as_str();
@@ -243,11 +240,20 @@ impl Walk {
             Ok(head) => Some(head.at_ms),
             Err(mismatch) => mismatch.head.as_ref().and_then(|head| parse_rfc3339(&head.at)),
         };
+        let data = stored.data.as_deref().map(object);
         if let Some(at_ms) = at_ms {
-            self.check_signatures(stored, &run, n, at_ms, leaf, place);
+            let about = signatures::Record {
+                run: &run,
+                n,
+                at_ms,
+                leaf,
+                seq: place,
+                sealed_ms: self.checkpoints.signed_ms,
+            };
+            self.check_signatures(stored, &about, data.as_ref().and_then(|data| data.as_ref().ok()));
         }
         match checked {
-            Ok(head) => self.interpret(stored, n, head.at_ms, place),
+            Ok(head) => self.interpret(stored, n, head.at_ms, place, data),
             Err(_) => self.state(&run).row_unknown = true,
         }
         self.seq = place;
@@ -296,72 +302,51 @@ impl Walk {
     fn check_signatures(
         &mut self,
         stored: &StoredRecord,
-        run: &str,
-        n: u64,
-        at_ms: i64,
-        leaf: Hash,
-        place: u64,
+        about: &signatures::Record<'_>,
+        data: Option<&Map<String, Json>>,
     ) {
+        let signatures::Record { run, n, leaf, seq, .. } = *about;
         if run == STREAM {
             if stored.kind != Kind::Checkpoint.as_str() {
                 let keys = self.checkpoints.keys(&self.options);
                 let signatures = stored.signatures.clone();
-                self.ledger_records.push(LedgerRecord { n, seq: place, leaf, signatures, keys });
+                self.ledger_records.push(LedgerRecord { n, seq, leaf, signatures, keys });
             } else if let Some((key, _)) = stored.signatures.first() {
                 let what = format!(
                     "a checkpoint must be signed by its note only, but its record has a signature of `{key}`"
                 );
-                self.findings.add(Divergence::inserted(LedgerPart::Signature, what).at(run, n, place));
+                self.findings.add(Divergence::inserted(LedgerPart::Signature, what).at(run, n, seq));
             }
             return;
         }
-        let is = |kind: Kind| stored.kind == kind.as_str();
-        let opens = n == 0 && is(Kind::RunOpened);
-        let data = match opens || is(Kind::Keyring) {
-            true => stored.data.as_deref().and_then(|data| object(data).ok()),
-            false => None,
-        };
-        let audit = opens.then(|| data.as_ref().and_then(RunKeyring::from_opened).map(Arc::new));
-        let signed = !stored.signatures.is_empty();
-        let state = self.state(run);
+        let opened = data.filter(|_| n == 0 && stored.kind == Kind::RunOpened.as_str());
+        let Walk { runs, options, jobs, findings, counts, .. } = self;
+        let Some(state) = runs.get_mut(run) else { return };
         if n == 0 {
-            (state.signed, state.keyring) = (signed, audit.flatten());
-            self.counts.signed_runs += u64::from(signed);
+            state.signed = !stored.signatures.is_empty();
+            state.keyring = opened.and_then(RunKeyring::from_opened).map(Arc::new);
+            counts.signed_runs += u64::from(state.signed);
         }
-        let Some(state) = self.runs.get_mut(run) else { return };
-        if is(Kind::Keyring) {
-            signatures::extend_run_keys(
-                state,
-                (run, n, place),
-                data.as_ref(),
-                &self.options,
-                &mut self.findings,
-            );
+        if stored.kind == Kind::Keyring.as_str() {
+            signatures::extend_run_keys(state, (run, n, seq), data, options, findings);
         }
-        let sealed_ms = self.checkpoints.signed_ms;
-        let about = signatures::Record { run, n, at_ms, leaf, seq: place, sealed_ms };
-        signatures::check(
-            state,
-            &about,
-            &stored.signatures,
-            &self.options,
-            &mut self.jobs,
-            &mut self.findings,
-        );
+        signatures::check(state, about, &stored.signatures, options, jobs, findings);
     }
 
     /// Applies a record to its run and to the ledger.
-    fn interpret(&mut self, stored: &StoredRecord, n: u64, at_ms: i64, place: u64) {
+    fn interpret(
+        &mut self,
+        stored: &StoredRecord,
+        n: u64,
+        at_ms: i64,
+        place: u64,
+        data: Option<Result<Map<String, Json>, String>>,
+    ) {
         let StoredRecord { run, kind, .. } = stored;
-        let ours = run == STREAM;
-        let data = match stored.data.as_deref().map(object) {
-            Some(Ok(data)) => Some(data),
-            Some(Err(what)) => {
-                self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
-                None
-            }
-            None => None,
-        };
+        let data = data.transpose().unwrap_or_else(|what| {
+            self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
+            None
+        });
         if !self.text_names.is_empty() {
             for hash in stored.data.iter().flat_map(|data| hashes_in(data)).filter_map(unhex) {
                 if let Some(is_named) = self.text_names.get_mut(&hash) {
@@ -377,8 +362,7 @@ impl Walk {
             state.opened = Some(place);
         }
         let unexpected = state.apply(run, n, kind, at_ms, data.as_ref()).err();
-        let erased = u64::from(stored.data.is_none());
-        self.counts.erased += erased;
+        self.counts.erased += u64::from(stored.data.is_none());
         if let Some(what) = unexpected {
             let kind = if n == 0 { DivergenceKind::Changed } else { DivergenceKind::Inserted };
             self.findings.add(Divergence::new(kind, LedgerPart::Record, what).at(run, n, place));
@@ -401,7 +385,7 @@ impl Walk {
             let shadows = shadows.filter_map(|shadow| shadow["sha256"].as_str());
             self.note_texts(run, n, shadows.chain(composed.sha256.as_deref()));
         }
-        if ours {
+        if run == STREAM {
             self.ledger_record(kind, n, at_ms, place, &data);
         }
     }
@@ -430,8 +414,7 @@ impl Walk {
 impl Walk {
     fn ledger_record(&mut self, kind: &str, n: u64, at_ms: i64, place: u64, data: &Map<String, Json>) {
         if kind == Kind::Checkpoint.as_str() {
-            let Walk { options, checkpoints, jobs, findings, .. } = self;
-            let tree = checkpoints.add(options, (n, at_ms, place), data, jobs, findings);
+            let tree = self.checkpoints.add(&self.options, (n, at_ms, place), data, &mut self.findings);
             if self.checkpoints.signed_size + 1 == place {
                 self.counts.unproven = 0;
             }

@@ -12,7 +12,7 @@ use super::checkpoints::Checkpoints;
 use super::divergence::{Divergence, LedgerPart};
 use super::runs::StreamState;
 use super::tree::TreeCheck;
-use super::{StartPoint, VerifyOptions, tables};
+use super::{StartPoint, VerifyOptions};
 use crate::merkle::{TreeHead, leaf};
 use crate::note::Checkpoint;
 use crate::signing::run::RunKeyring;
@@ -92,7 +92,7 @@ pub(super) async fn after_checkpoint(
         }
     }
     Ok(Ok(WalkStart {
-        tree: TreeCheck::new(frontier, &tables::upper_rows(engine).await?),
+        tree: TreeCheck::new(frontier),
         seals: sealed.as_ref().map(Checkpoints::starting_after).unwrap_or_default(),
         runs: run_states_at(engine, options, size).await?,
         mismatch: None,
