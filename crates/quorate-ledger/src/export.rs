@@ -17,7 +17,7 @@ use quorate_protocol::Name;
 use crate::Store;
 use crate::merkle::Hash;
 use crate::prove::check::RecordChecker;
-use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord, SignerLookup};
+use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord};
 use crate::record::Head;
 use crate::signing::PublicKey;
 use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
@@ -279,9 +279,8 @@ impl<'a> CheckedRecords<'a> {
         let (mut signers, mut unknown) = (Vec::new(), Vec::new());
         let look_up = async |engine: &mut Engine| {
             tiles::ensure_root(engine, &sealed.tree).await?;
-            let mut lookup = SignerLookup::new(known);
             for name in selected.key_names(engine).await? {
-                let found = lookup.find(engine, &name).await?;
+                let found = prove::find_signer(engine, known, &name).await?;
                 checking.add_signer(&name, found);
                 match found {
                     Some(key) => signers.push(key),

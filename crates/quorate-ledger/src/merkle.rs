@@ -2,9 +2,9 @@
 //! proofs and their verification.
 //!
 //! Nothing here reads a store, which has the hashes that a proof consists of. Verification needs a leaf, a
-//! proof and a [`TreeHead`], which are public; it accepts untrusted input and never panics. Two counters walk from leaf
-//! to root as in the RFC, and a surplus or missing hash refuses the proof. [`crate::record`] defines the leaf,
-//! [`crate::note`] the signature of a root.
+//! proof and a [`TreeHead`], which are public; it accepts untrusted input and never panics. A proof has the roots of listed
+//! ranges of leaves; a surplus or missing hash refuses it. [`crate::record`] defines the leaf, [`crate::note`] the signature of
+//! a root.
 
 use std::ops::Range;
 
@@ -159,15 +159,14 @@ impl Inclusion {
         if index >= size {
             return Err(format!("a tree of {size} leaves has no leaf {index}"));
         }
-        let mut walk = PathWalk { at: index, last: size - 1 };
-        let mut hash = *leaf;
-        for other in path {
-            hash = match walk.step(path)? {
-                Side::Left => node(other, &hash),
-                Side::Right => node(&hash, other),
-            };
+        let ranges = inclusion_ranges(index, size);
+        if ranges.len() != path.len() {
+            return Err(wrong_length(path));
         }
-        walk.finish(path)?;
+        let hash = ranges.iter().zip(path).fold(*leaf, |hash, (leaves, other)| match leaves.end <= index {
+            true => node(other, &hash),
+            false => node(&hash, other),
+        });
         check_root(&hash, &tree.root, "")
     }
 }
@@ -185,29 +184,28 @@ impl Consistency {
         if old > new {
             return Err(format!("a tree of {new} leaves has no prefix of {old}"));
         }
-        if old == 0 || old == new {
-            return verify_without_path(path, old_tree, new_tree);
+        let ranges = consistency_ranges(old, new);
+        if ranges.len() != path.len() {
+            return Err(wrong_length(path));
         }
-        let mut walk = PathWalk { at: old - 1, last: new - 1 };
-        walk.up(walk.at.trailing_ones());
-        // If the old tree is a complete subtree of the new one, the walk starts at its root, which is not part of the
-        // proof.
-        let (start, rest) = match path.split_first() {
-            Some(_) if old.is_power_of_two() => (&old_tree.root, path),
-            Some((start, rest)) => (start, rest),
-            None => return Err(wrong_length(path)),
-        };
-        let (mut older, mut newer) = (*start, *start);
-        for other in rest {
-            match walk.step(path)? {
-                Side::Left => {
-                    older = node(other, &older);
-                    newer = node(other, &newer);
-                }
-                Side::Right => newer = node(&newer, other),
+        if old == 0 {
+            check_root(&old_tree.root, &EMPTY, OF_PREFIX)?;
+            if new > 0 {
+                return Ok(());
             }
         }
-        walk.finish(path)?;
+        let mut steps = ranges.iter().zip(path).peekable();
+        // If the old tree is a complete subtree of the new one or all of it, its root is not part of the proof.
+        let start = steps.next_if(|(leaves, _)| leaves.end == old).map_or(old_tree.root, |(_, start)| *start);
+        let (mut older, mut newer) = (start, start);
+        for (leaves, other) in steps {
+            if leaves.end <= old {
+                older = node(other, &older);
+                newer = node(other, &newer);
+            } else {
+                newer = node(&newer, other);
+            }
+        }
         check_root(&older, &old_tree.root, OF_PREFIX)?;
         check_root(&newer, &new_tree.root, "")
     }
@@ -288,58 +286,4 @@ const OF_PREFIX: &str = " for the older tree";
 /// Why a path cannot be one between two sizes.
 fn wrong_length(path: &[Hash]) -> String {
     format!("the proof has {} hashes, which does not match its sizes", path.len())
-}
-
-/// The trees are equal, or the first one is empty: nothing to prove.
-fn verify_without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), String> {
-    if !path.is_empty() {
-        return Err(wrong_length(path));
-    }
-    match old.size == new.size {
-        true => check_root(&old.root, &new.root, ""),
-        false => check_root(&old.root, &EMPTY, OF_PREFIX),
-    }
-}
-
-/// The side on which the next hash of the path joins.
-enum Side {
-    Left,
-    Right,
-}
-
-/// A walk from a node to the root: the node's index at its level and the last index there (`fn` and `sn` in the RFC).
-struct PathWalk {
-    at: u64,
-    last: u64,
-}
-
-impl PathWalk {
-    /// Applies one hash of the path.
-    fn step(&mut self, path: &[Hash]) -> Result<Side, String> {
-        if self.last == 0 {
-            return Err(wrong_length(path));
-        }
-        let side = if self.at & 1 == 1 {
-            Side::Left
-        } else if self.at == self.last {
-            // At the right edge, skips levels without a sibling. The node is not the leftmost one, because `last` is
-            // not 0, so a higher level has a sibling.
-            self.up(self.at.trailing_zeros());
-            Side::Left
-        } else {
-            Side::Right
-        };
-        self.up(1);
-        Ok(side)
-    }
-
-    fn up(&mut self, levels: u32) {
-        self.at = self.at.checked_shr(levels).unwrap_or(0);
-        self.last = self.last.checked_shr(levels).unwrap_or(0);
-    }
-
-    /// Whether the walk has reached the root.
-    fn finish(&self, path: &[Hash]) -> Result<(), String> {
-        if self.last == 0 { Ok(()) } else { Err(wrong_length(path)) }
-    }
 }

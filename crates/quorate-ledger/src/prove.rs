@@ -8,6 +8,8 @@
 mod chain_check;
 pub(crate) mod check;
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::canonical;
@@ -21,7 +23,7 @@ use crate::merkle::{self, Hash, Subtree};
 use crate::note::Verifier;
 use crate::record::Head;
 use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
-use crate::store::engine::{Column, Engine, Row, sql};
+use crate::store::engine::{Column, Engine, Row, Value, sql};
 use crate::store::tiles::{self, StoredTree, TreeError};
 use crate::store::{CheckpointRecord, STREAM};
 use check::RecordChecker;
@@ -147,13 +149,14 @@ impl Store {
         tiles::ensure_root(engine, &sealed.tree).await.map_err(|error| self.error(error.into()))?;
         let mut paths = InclusionPaths::new(size);
         let mut records = Vec::with_capacity(rows.len());
-        let (mut signers, mut lookup) = (Vec::new(), SignerLookup::new(known));
+        let (mut signers, mut looked_up) = (Vec::new(), BTreeSet::new());
         for row in &rows {
             let n = row.count(1);
             let item = read_item(self, engine, &mut paths, row, run).await?;
             for key in item.signatures.iter().flat_map(|signature| &signature.signatures) {
-                if lookup.is_new(&key.keyid) {
-                    let found = lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?;
+                if looked_up.insert(key.keyid.clone()) {
+                    let found = find_signer(engine, known, &key.keyid).await;
+                    let found = found.map_err(|error| self.error(error))?;
                     checking.add_signer(&key.keyid, found);
                     signers.extend(found);
                 }
@@ -180,13 +183,9 @@ pub(crate) fn public_texts(keys: &[PublicKey]) -> Vec<String> {
 
 /// Position, number, head and data of a run's records, or of one of them.
 async fn rows(engine: &mut Engine, run: &Name, n: Option<u64>) -> Result<Vec<Row>, sqlx::Error> {
-    let statement = match n {
-        Some(n) => {
-            let one = "SELECT seq, n, head, data FROM record WHERE run = $1 AND n = $2";
-            sql(one).bind(&**run).bind(n)
-        }
-        None => sql("SELECT seq, n, head, data FROM record WHERE run = $1 ORDER BY n").bind(&**run),
-    };
+    let all = "SELECT seq, n, head, data FROM record WHERE run = $1 AND n >= $2 AND n <= $3 ORDER BY n";
+    let (first, last) = n.map_or((Value::from(0_u64), Value::from(i64::MAX)), |n| (n.into(), n.into()));
+    let statement = sql(all).bind(&**run).bind(first).bind(last);
     statement.rows(engine, &[Column::Int, Column::Int, Column::Text, Column::Text]).await
 }
 
@@ -232,47 +231,26 @@ fn keys_in_record(data: &Json) -> Vec<PublicKey> {
     keys.chain(verifiers.map(|verifier| *verifier.key())).collect()
 }
 
-/// Looks up public keys by name among the known ones, those that a run names, and the ledger's own.
-pub(crate) struct SignerLookup<'a> {
-    known: &'a [PublicKey],
-    looked_up: Vec<String>,
-}
-
-impl<'a> SignerLookup<'a> {
-    pub(crate) fn new(known: &'a [PublicKey]) -> Self {
-        SignerLookup { known, looked_up: Vec::new() }
+/// Looks up a public key by its name among the known ones, those that a run names, and the ledger's own.
+pub(crate) async fn find_signer(
+    engine: &mut Engine,
+    known: &[PublicKey],
+    keyid: &str,
+) -> Result<Option<PublicKey>, sqlx::Error> {
+    let is = |key: &PublicKey| key.id().to_string() == keyid;
+    if let Some(key) = known.iter().find(|key| is(key)) {
+        return Ok(Some(*key));
     }
-
-    /// Whether this is the first lookup of the name.
-    pub(crate) fn is_new(&self, keyid: &str) -> bool {
-        !self.looked_up.iter().any(|known| known == keyid)
-    }
-
-    /// The key with this name; returned only once.
-    pub(crate) async fn find(
-        &mut self,
-        engine: &mut Engine,
-        keyid: &str,
-    ) -> Result<Option<PublicKey>, sqlx::Error> {
-        if !self.is_new(keyid) {
-            return Ok(None);
-        }
-        self.looked_up.push(keyid.to_owned());
-        let is = |key: &PublicKey| key.id().to_string() == keyid;
-        if let Some(key) = self.known.iter().find(|key| is(key)) {
-            return Ok(Some(*key));
-        }
-        let signed = sql("SELECT run FROM signature WHERE key = $1 LIMIT 1").bind(keyid);
-        let Some(run) = signed.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()) else {
-            return Ok(None);
-        };
-        // Checkpoints contain the ledger's keys, runs their own.
-        let kind = if run == STREAM { Kind::Checkpoint } else { Kind::Keyring };
-        let statement = sql("SELECT data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n");
-        let rows = statement.bind(&*run).bind(kind.as_str()).rows(engine, &[Column::Text]).await?;
-        let says = rows.iter().filter_map(|row| serde_json::from_str::<Json>(row.opt_text(0)?).ok());
-        Ok(says.flat_map(|data| keys_in_record(&data)).find(is))
-    }
+    let signed = sql("SELECT run FROM signature WHERE key = $1 LIMIT 1").bind(keyid);
+    let Some(run) = signed.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()) else {
+        return Ok(None);
+    };
+    // Checkpoints contain the ledger's keys, runs their own.
+    let kind = if run == STREAM { Kind::Checkpoint } else { Kind::Keyring };
+    let statement = sql("SELECT data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n");
+    let rows = statement.bind(&*run).bind(kind.as_str()).rows(engine, &[Column::Text]).await?;
+    let says = rows.iter().filter_map(|row| serde_json::from_str::<Json>(row.opt_text(0)?).ok());
+    Ok(says.flat_map(|data| keys_in_record(&data)).find(is))
 }
 
 /// A DSSE envelope around one signature of one record. The fields are in the order of canonical JSON.

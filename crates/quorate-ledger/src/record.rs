@@ -160,20 +160,6 @@ impl TimeCache {
     }
 }
 
-/// Encodes an entry as record `n` after the record with leaf `prev`.
-///
-/// # Errors
-/// If canonical JSON would change a number in the data: an integer past 2^53.
-pub fn encode(
-    run: &str,
-    n: u64,
-    prev: Option<&str>,
-    entry: Entry,
-    times: &mut TimeCache,
-) -> Result<EncodedRecord, EncodeError> {
-    PreparedEntry::prepare(entry)?.encode(run, n, prev, times)
-}
-
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
 pub fn leaf(head: &str) -> String {
     hex(&merkle::leaf(head.as_bytes()))
@@ -260,6 +246,16 @@ mod tests {
     use quorate_kernel::ports::ledger::Kind;
 
     use super::*;
+
+    fn encode(
+        run: &str,
+        n: u64,
+        prev: Option<&str>,
+        entry: Entry,
+        times: &mut TimeCache,
+    ) -> Result<EncodedRecord, EncodeError> {
+        PreparedEntry::prepare(entry)?.encode(run, n, prev, times)
+    }
 
     #[test]
     fn heads_are_canonical() {

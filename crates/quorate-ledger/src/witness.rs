@@ -43,9 +43,11 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Whether the file is of another kind: it has content, but no note.
+    /// Whether the file is of another kind: it has content, but no note, and does not begin like one. The first note may be
+    /// incomplete.
     fn is_foreign(&self, text: &str) -> bool {
-        self.notes.is_empty() && !text.trim().is_empty()
+        let is_begun = text.starts_with(ORIGIN_PREFIX) || ORIGIN_PREFIX.starts_with(text);
+        self.notes.is_empty() && !text.trim().is_empty() && !is_begun
     }
 
     /// Parses a witness file.
@@ -98,9 +100,7 @@ pub fn ensure_witness_at(path: &Path) -> Result<(), WitnessError> {
         opened => opened?.read_to_end(&mut text)?,
     };
     let text = String::from_utf8(text).map_err(|_| WitnessError::NotAWitness)?;
-    // The first note may be incomplete.
-    let is_begun = text.starts_with(ORIGIN_PREFIX) || ORIGIN_PREFIX.starts_with(&*text);
-    match Witness::parse(&text).is_foreign(&text) && !is_begun {
+    match Witness::parse(&text).is_foreign(&text) {
         true => Err(WitnessError::NotAWitness),
         false => Ok(()),
     }
@@ -118,10 +118,7 @@ pub fn append_to_witness(path: &Path, note: &str) -> Result<(), WitnessError> {
     file.seek(SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
     let witness = Witness::parse(&text);
-    // The first note may be incomplete.
-    let origin = new.origin();
-    let is_begun = text.lines().next().is_some_and(|line| line == origin) || origin.starts_with(&*text);
-    if witness.is_foreign(&text) && !is_begun {
+    if witness.is_foreign(&text) {
         return Err(WitnessError::NotAWitness);
     }
     if let Some(last) = witness.notes.last() {
@@ -131,24 +128,17 @@ pub fn append_to_witness(path: &Path, note: &str) -> Result<(), WitnessError> {
             return Ok(());
         }
         let (before, after) = (last.tree(), new.tree());
-        if last.origin() != new.origin() {
-            return Err(WitnessError::Contradicts(format!(
-                "its last checkpoint is of the ledger {}, but this one is of {}",
-                last.origin(),
-                new.origin()
-            )));
-        }
-        if after.size < before.size {
-            return Err(WitnessError::Contradicts(format!(
-                "its last checkpoint covers {} records, but this one only {}",
-                before.size, after.size
-            )));
-        }
-        if after.size == before.size && after.root != before.root {
-            return Err(WitnessError::Contradicts(format!(
-                "its last checkpoint has another root for the same {} records",
-                after.size
-            )));
+        let what = if last.origin() != new.origin() {
+            format!("is of the ledger {}, but this one is of {}", last.origin(), new.origin())
+        } else if after.size < before.size {
+            format!("covers {} records, but this one only {}", before.size, after.size)
+        } else if after.size == before.size && after.root != before.root {
+            format!("has another root for the same {} records", after.size)
+        } else {
+            String::new()
+        };
+        if !what.is_empty() {
+            return Err(WitnessError::Contradicts(format!("its last checkpoint {what}")));
         }
     }
     // An incomplete note stays, on lines of its own.

@@ -236,7 +236,7 @@ pub(crate) async fn collect_run(
             ReportScope::Everything => !restated || proved.kind != Kind::RunOpened.as_str(),
         };
         if !is_kept {
-            record.data = None;
+            record.record.data = None;
         }
     }
     let mut texts = Vec::new();

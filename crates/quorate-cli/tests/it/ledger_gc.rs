@@ -392,7 +392,8 @@ fn a_forged_erasure_erases_nothing() {
         let data = json!({"run": run, "records": [[0, 99]], "bodies": [], "reason": "retention", "days": 0});
         let entry = Entry { kind: Kind::Erased, at_ms: 0, data: quorate_kernel::attempts::object(data) };
         let (n, prev) = (last.0.unsigned_abs() + 1, quorate_ledger::record::leaf(&last.1));
-        let forged = quorate_ledger::record::encode("ledger", n, Some(&prev), entry, &mut Default::default())
+        let forged = quorate_ledger::record::PreparedEntry::prepare(entry)
+            .and_then(|entry| entry.encode("ledger", n, Some(&prev), &mut Default::default()))
             .expect("sealed");
         sqlx::query(
             "INSERT INTO record (run, n, kind, head, data) VALUES ('ledger', ?, 'ledger.erased', ?, ?)",

@@ -60,15 +60,15 @@ enum LogState {
 /// When the store cannot be written.
 #[crate::boxed]
 pub async fn forget_index(store: &Store, log: &Path) -> Result<(), LedgerError> {
-    let mut connection = index_writer(store).await?;
     let forgotten = async {
+        let mut connection = index_writer(store).await?;
         let mut transaction = connection.begin_log_index().await?;
         if let Some(known) = find_row(&mut transaction, &key(log)).await? {
             delete_log(&mut transaction, known.id).await?;
         }
         transaction.commit().await
     };
-    forgotten.await.map_err(|error| store.error(error))
+    explain(store, log, forgotten.await)
 }
 
 /// The largest log, in bytes, whose whole index is compared before each count. Reading a larger one takes longer than
@@ -99,30 +99,49 @@ pub async fn rebuild_if_altered(
 /// When log or store cannot be read.
 #[crate::boxed]
 pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, LedgerError> {
-    let mut file = match files::open(log) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    let synced = async {
+        let Some(mut file) = open(log)? else {
             return Ok(IndexedLog { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0, is_cut: false });
+        };
+        let key = key(log);
+        let mut connection = index_writer(store).await?;
+        let known = find_row(connection.log_index(), &key).await?;
+        if let Some(known) = known
+            && known.compare(&mut file)? == LogState::Unchanged
+        {
+            let IndexRow { id, corrupt, bytes, .. } = known;
+            return Ok(IndexedLog { id: Some(id), corrupt, newly_corrupt: 0, bytes, is_cut: false });
         }
-        Err(error) => return Err(unreadable(log, error)),
+        extend(&mut connection, &key, file).await
     };
-    let key = key(log);
-    let mut connection = index_writer(store).await?;
-    let known = find_row(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
-    if let Some(known) = known
-        && known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Unchanged
-    {
-        let IndexRow { id, corrupt, bytes, .. } = known;
-        return Ok(IndexedLog { id: Some(id), corrupt, newly_corrupt: 0, bytes, is_cut: false });
+    explain(store, log, synced.await)
+}
+
+/// The log, if it exists.
+fn open(log: &Path) -> std::io::Result<Option<File>> {
+    match files::open(log) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
     }
-    extend(store, &mut connection, log, &key, file).await
+}
+
+/// Says whether log or index cannot be read. The index is a file, so that the operating system's errors are those of the
+/// log.
+fn explain<T>(store: &Store, log: &Path, done: Result<T, sqlx::Error>) -> Result<T, LedgerError> {
+    done.map_err(|error| match error {
+        sqlx::Error::Io(error) => LedgerError::Unavailable {
+            what: format!("cannot read {}", log.display()),
+            source: Some(Box::new(error)),
+        },
+        error => store.error(error),
+    })
 }
 
 /// The connection with the index: in memory if the ledger is read-only.
-async fn index_writer(store: &Store) -> Result<Writer, LedgerError> {
+async fn index_writer(store: &Store) -> Result<Writer, sqlx::Error> {
     let mut connection = store.writer().await;
     if store.read_only_reason().is_some() {
-        connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;
+        connection.keep_log_index_in_memory().await?;
     }
     Ok(connection)
 }
@@ -158,57 +177,35 @@ async fn find_row(connection: &mut SqliteConnection, key: &str) -> Result<Option
 
 /// Indexes the lines after the indexed part. Looks up its end again inside the transaction, because another process may
 /// have been faster. Reading and parsing run beside the store's own thread.
-async fn extend(
-    store: &Store,
-    connection: &mut Connection,
-    log: &Path,
-    key: &str,
-    mut file: File,
-) -> Result<IndexedLog, LedgerError> {
-    let mut transaction = connection.begin_log_index().await.map_err(|error| store.error(error))?;
-    let known = find_row(&mut transaction, key).await.map_err(|error| store.error(error))?;
-    let (replaced, known) = match known {
-        Some(known)
-            if known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Replaced =>
-        {
-            (Some(known), None)
-        }
-        known => (None, known),
-    };
-    let from = known.as_ref().map_or(0, |known| known.bytes);
-    let mut again = file.try_clone().map_err(|error| unreadable(log, error))?;
-    let (send, mut batches) = mpsc::channel(2);
-    let reader = std::thread::spawn(move || parse(file, from..u64::MAX, &send));
-    let written = async {
-        if let Some(replaced) = replaced {
-            delete_log(&mut transaction, replaced.id).await?;
-        }
-        let id = log_id(&mut transaction, key, known.as_ref()).await?;
-        let row =
-            sqlx::query("SELECT COALESCE(MAX(id), 0) FROM log_line").fetch_one(&mut *transaction).await?;
-        let (mut next, mut end, mut corrupt, mut is_cut) = (row.get::<i64, _>(0) + 1, from, 0, false);
-        while let Some(batch) = batches.recv().await {
-            next = insert(&mut transaction, id, next, &batch).await?;
-            (end, corrupt, is_cut) = (batch.end, corrupt + batch.corrupt, batch.is_cut);
-        }
-        let total = known.as_ref().map_or(0, |known| known.corrupt) + corrupt;
-        let ends_sha256 = edge_hash(&mut again, end)?;
-        sqlx::query("UPDATE log SET bytes = ?, corrupt = ?, ends_sha256 = ? WHERE id = ?")
-            .bind(to_i64(end))
-            .bind(to_i64(total))
-            .bind(ends_sha256)
-            .bind(id)
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(IndexedLog { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end, is_cut })
-    };
-    let written: Result<IndexedLog, sqlx::Error> = written.await;
-    drop(batches);
-    let read =
-        reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
-    read.map_err(|error| unreadable(log, error))?;
-    written.map_err(|error| store.error(error))
+async fn extend(connection: &mut Connection, key: &str, mut file: File) -> Result<IndexedLog, sqlx::Error> {
+    let mut transaction = connection.begin_log_index().await?;
+    let mut known = find_row(&mut transaction, key).await?;
+    if let Some(replaced) = &known
+        && replaced.compare(&mut file)? == LogState::Replaced
+    {
+        delete_log(&mut transaction, replaced.id).await?;
+        known = None;
+    }
+    let (from, corrupt_before) = known.as_ref().map_or((0, 0), |known| (known.bytes, known.corrupt));
+    let mut again = file.try_clone()?;
+    let mut batches = Batches::read(file, from..u64::MAX);
+    let id = log_id(&mut transaction, key, known.as_ref()).await?;
+    let row = sqlx::query("SELECT COALESCE(MAX(id), 0) FROM log_line").fetch_one(&mut *transaction).await?;
+    let (mut next, mut end, mut corrupt, mut is_cut) = (row.get::<i64, _>(0) + 1, from, 0, false);
+    while let Some(batch) = batches.next().await? {
+        next = insert(&mut transaction, id, next, &batch).await?;
+        (end, corrupt, is_cut) = (batch.end, corrupt + batch.corrupt, batch.is_cut);
+    }
+    let total = corrupt_before + corrupt;
+    sqlx::query("UPDATE log SET bytes = ?, corrupt = ?, ends_sha256 = ? WHERE id = ?")
+        .bind(to_i64(end))
+        .bind(to_i64(total))
+        .bind(edge_hash(&mut again, end)?)
+        .bind(id)
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(IndexedLog { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end, is_cut })
 }
 
 async fn delete_log(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
@@ -250,7 +247,30 @@ struct Batch {
     is_cut: bool,
 }
 
-fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::io::Result<()> {
+/// The lines of a part of the log, which a thread reads and parses ahead.
+struct Batches(mpsc::Receiver<std::io::Result<Batch>>);
+
+impl Batches {
+    fn read(file: File, part: Range<u64>) -> Self {
+        let (send, receive) = mpsc::channel(2);
+        std::thread::spawn(move || {
+            if let Err(error) = parse(file, part, &send) {
+                let _ = send.blocking_send(Err(error));
+            }
+        });
+        Batches(receive)
+    }
+
+    async fn next(&mut self) -> std::io::Result<Option<Batch>> {
+        self.0.recv().await.transpose()
+    }
+}
+
+fn parse(
+    mut file: File,
+    part: Range<u64>,
+    send: &mpsc::Sender<std::io::Result<Batch>>,
+) -> std::io::Result<()> {
     file.seek(SeekFrom::Start(part.start))?;
     let mut reader = BufReader::with_capacity(256 * 1024, file.take(part.end - part.start));
     let mut at = part.start;
@@ -263,7 +283,7 @@ fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::i
             // A last line without line end may not be complete yet.
             if text.last() != Some(&b'\n') {
                 batch.is_cut = !text.is_empty();
-                let _ = send.blocking_send(batch);
+                let _ = send.blocking_send(Ok(batch));
                 return Ok(());
             }
             match LogLine::parse(&text) {
@@ -275,7 +295,7 @@ fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::i
             at += length;
             batch.end = at;
         }
-        if send.blocking_send(batch).is_err() {
+        if send.blocking_send(Ok(batch)).is_err() {
             return Ok(());
         }
     }
@@ -367,53 +387,35 @@ fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unreadable(log: &Path, error: std::io::Error) -> LedgerError {
-    LedgerError::Unavailable { what: format!("cannot read {}", log.display()), source: Some(Box::new(error)) }
-}
-
 /// The difference between the index of a log and its lines, in words. `None` if they agree, and if the log was
 /// replaced: in that case the index is rebuilt before the next count.
 ///
 /// # Errors
 /// When log or store cannot be read.
 pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<String>, LedgerError> {
-    let mut file = match files::open(log) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(log, error)),
+    let compared = async {
+        let Some(mut file) = open(log)? else { return Ok(None) };
+        let mut connection = store.writer().await;
+        let index = connection.log_index();
+        let Some(known) = find_row(index, &key(log)).await? else { return Ok(None) };
+        match known.compare(&mut file)? {
+            LogState::Replaced => Ok(None),
+            _ => compare_rebuilt(index, &known, Batches::read(file, 0..known.bytes)).await,
+        }
     };
-    let mut connection = store.writer().await;
-    let index = connection.log_index();
-    if has_orphan_lines(index).await.map_err(|error| store.error(error))? {
-        return Ok(Some("it has lines of an unknown log".to_owned()));
-    }
-    let Some(known) = find_row(index, &key(log)).await.map_err(|error| store.error(error))? else {
-        return Ok(None);
-    };
-    if known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Replaced {
-        return Ok(None);
-    }
-    let (send, mut batches) = mpsc::channel(2);
-    let part = 0..known.bytes;
-    let reader = std::thread::spawn(move || parse(file, part, &send));
-    let compared = compare_rebuilt(index, &known, &mut batches).await;
-    drop(batches);
-    let read =
-        reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
-    read.map_err(|error| unreadable(log, error))?;
-    compared.map_err(|error| store.error(error))
+    explain(store, log, compared.await)
 }
 
 /// Indexes the lines again, in memory, and compares the rows.
 async fn compare_rebuilt(
     index: &mut SqliteConnection,
     known: &IndexRow,
-    batches: &mut mpsc::Receiver<Batch>,
+    mut batches: Batches,
 ) -> Result<Option<String>, sqlx::Error> {
     let mut scratch = engine::log_index_in_memory().await?;
     let mut transaction = scratch.begin().await?;
     let (mut next, mut corrupt) = (1, 0);
-    while let Some(batch) = batches.recv().await {
+    while let Some(batch) = batches.next().await? {
         next = insert(&mut transaction, known.id, next, &batch).await?;
         corrupt += batch.corrupt;
     }
@@ -454,13 +456,6 @@ const DELIBERATORS: &str = "SELECT at_byte, quote(member) || quote(at_byte) || '
      quote(first_score) || ' ' || quote(last_score) || ' ' || quote(reprompts) \
      FROM log_seat LEFT JOIN log_line ON log_line.id = log_seat.line WHERE log_seat.log = ? \
      ORDER BY member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts, line";
-
-/// Whether there are rows without a log.
-async fn has_orphan_lines(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
-         UNION ALL SELECT 1 FROM log_seat WHERE log NOT IN (SELECT id FROM log) LIMIT 1";
-    Ok(sqlx::query(select).fetch_optional(index).await?.is_some())
-}
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test's own files")]

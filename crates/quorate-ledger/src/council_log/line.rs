@@ -76,7 +76,7 @@ impl LogEvent {
 }
 
 /// The behaviour of a deliberator in one review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Behavior {
     /// It blocked at the end.
     pub blocks: bool,
@@ -88,30 +88,14 @@ pub struct Behavior {
     pub schema_failed: bool,
     /// It timed out, in either round.
     pub timed_out: bool,
-    /// Its first score, in hundredths; -1 without one.
-    pub first_score: i64,
-    /// Its last score, in hundredths; -1 without one.
-    pub last_score: i64,
+    /// Its first score, in hundredths.
+    pub first_score: Option<i64>,
+    /// Its last score, in hundredths.
+    pub last_score: Option<i64>,
     /// The number of reprompts after invalid answers.
     pub reprompts: i64,
     /// Whether it blocked in the answer that counts (C4); `None` if none counts.
     pub position: Option<bool>,
-}
-
-impl Default for Behavior {
-    fn default() -> Self {
-        Behavior {
-            blocks: false,
-            irreducible: false,
-            flipped: false,
-            schema_failed: false,
-            timed_out: false,
-            first_score: NOT_STATED,
-            last_score: NOT_STATED,
-            reprompts: 0,
-            position: None,
-        }
-    }
 }
 
 /// Replaces a missing number.
@@ -126,9 +110,8 @@ impl Behavior {
     pub(super) fn to_columns(self) -> [i64; 8] {
         let [blocks, irreducible, flipped, schema_failed, timed_out] =
             [self.blocks, self.irreducible, self.flipped, self.schema_failed, self.timed_out].map(i64::from);
-        let said = [self.first_score, self.last_score, self.reprompts];
-        let [first_score, last_score, reprompts] = said;
-        [blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts]
+        let [first, last] = [self.first_score, self.last_score].map(|score| score.unwrap_or(NOT_STATED));
+        [blocks, irreducible, flipped, schema_failed, timed_out, first, last, self.reprompts]
     }
 }
 
@@ -155,10 +138,8 @@ impl LogLine {
 
     /// The number of deliberators that scored, and the sum of their last scores in hundredths.
     pub fn last_scores(&self) -> (i64, i64) {
-        let last = |behavior: &Behavior| [behavior.last_score, behavior.first_score];
         let scores = self.deliberators.iter();
-        let scores =
-            scores.filter_map(|(_, behavior)| last(behavior).into_iter().find(|score| *score != NOT_STATED));
+        let scores = scores.filter_map(|(_, behavior)| behavior.last_score.or(behavior.first_score));
         scores.fold((0, 0), |(count, sum), score| (count + 1, sum + score))
     }
 
@@ -264,7 +245,7 @@ impl LogObject {
             }
             deliberators
         } else {
-            let two_rounds = public.values().any(|entry| score(entry.r2_score.as_ref()) != NOT_STATED);
+            let two_rounds = public.values().any(|entry| score(entry.r2_score.as_ref()).is_some());
             let behavior = |(member, entry): (String, PublicToolEntry)| {
                 let position = entry.position(two_rounds);
                 (member, Behavior { position, ..entry.behavior() })
@@ -319,9 +300,9 @@ fn clamp_count(number: f64) -> i64 {
 }
 
 /// A score in hundredths.
-fn score(value: Option<&Value>) -> i64 {
+fn score(value: Option<&Value>) -> Option<i64> {
     let score = value.and_then(Value::as_f64).filter(|score| (0.0..=100.0).contains(score));
-    score.map_or(NOT_STATED, |score| (score * 100.0).round() as i64)
+    score.map(|score| (score * 100.0).round() as i64)
 }
 
 /// A time with an offset, or without one, which means UTC.
@@ -398,9 +379,7 @@ impl RoundEntry {
 impl PublicToolEntry {
     /// The public tool writes `false` for an answer that never existed. A score distinguishes the two.
     fn position(&self, two_rounds: bool) -> Option<bool> {
-        let block = |block: Option<bool>, scored: Option<&Value>| {
-            (score(scored) != NOT_STATED).then_some(block == Some(true))
-        };
+        let block = |block: Option<bool>, scored: Option<&Value>| score(scored).map(|_| block == Some(true));
         let first = block(self.r1_would_block, self.r1_score.as_ref());
         counting(first, block(self.r2_would_block, self.r2_score.as_ref()), two_rounds)
     }
@@ -469,8 +448,8 @@ mod tests {
         let skeptic = Behavior {
             blocks: true,
             irreducible: true,
-            first_score: 200,
-            last_score: 200,
+            first_score: Some(200),
+            last_score: Some(200),
             position: Some(true),
             ..Behavior::default()
         };
@@ -484,8 +463,8 @@ mod tests {
         br#"{"verdict":"SHIP","tokens":{"total":1200},"deliberators":{"a":{"r1_score":3,"r2_score":4.5,"reprompts":2}}}"#,
     );
         let marks = Behavior {
-            first_score: 300,
-            last_score: 450,
+            first_score: Some(300),
+            last_score: Some(450),
             reprompts: 2,
             position: Some(false),
             ..Behavior::default()

@@ -155,8 +155,16 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                         let is_here = one.log.as_deref().map_or(belongs, |log| logs.is_this_log(log));
                         one.pending |= !is_here;
                     }
-                    let found = match_lines(&run, wanted, lines, &mut walk.findings);
-                    written.extend(with_seqs(store, &run, found).await?);
+                    let seqs = sql("SELECT n, seq FROM record WHERE run = $1").bind(&*run);
+                    let seqs = store.rows(seqs, &[Int, Int]).await?;
+                    let seqs: HashMap<u64, u64> =
+                        seqs.iter().map(|row| (row.count(0), row.count(1))).collect();
+                    for (number, line) in match_lines(&run, wanted, lines, &mut walk.findings) {
+                        let Some(after) = seqs.get(&line.after).copied() else { continue };
+                        let before = line.before.and_then(|n| seqs.get(&n).copied()).unwrap_or(u64::MAX);
+                        let (run, event) = (run.clone(), line.event);
+                        written.push(MatchedLine { number, run, event, after, before });
+                    }
                 }
             }
         }
@@ -232,14 +240,8 @@ impl LogPaths {
     }
 
     fn is_this_log(&mut self, named: &str) -> bool {
-        match self.known.get(named) {
-            Some(belongs) => *belongs,
-            None => {
-                let belongs = canonical_path(Path::new(named)) == self.here;
-                self.known.insert(named.to_owned(), belongs);
-                belongs
-            }
-        }
+        let LogPaths { here, known } = self;
+        *known.entry(named.to_owned()).or_insert_with(|| canonical_path(Path::new(named)) == *here)
     }
 
     /// A log that is missing at its old path moved with its workspace if this log has lines of its runs, or if it was
@@ -446,29 +448,6 @@ fn match_lines(
         findings.add(Divergence::inserted(LedgerPart::Log, what).of_run(run));
     }
     found
-}
-
-/// Looks up the positions of the records between which a run's lines were written.
-async fn with_seqs(
-    store: &Store,
-    run: &Name,
-    found: Vec<(u64, ExpectedLine)>,
-) -> Result<Vec<MatchedLine>, LedgerError> {
-    let rows = sql("SELECT n, seq FROM record WHERE run = $1").bind(&**run);
-    let rows = store.rows(rows, &[Column::Int, Column::Int]).await?;
-    let places: HashMap<u64, u64> = rows.iter().map(|row| (row.count(0), row.count(1))).collect();
-    let place = |n: u64| places.get(&n).copied();
-    let written = found.into_iter().filter_map(|(number, wanted)| {
-        let before = wanted.before.and_then(place).unwrap_or(u64::MAX);
-        Some(MatchedLine {
-            number,
-            run: run.clone(),
-            event: wanted.event,
-            after: place(wanted.after)?,
-            before,
-        })
-    });
-    Ok(written.collect())
 }
 
 /// A line that was written before another one cannot follow it.

@@ -1,7 +1,6 @@
 //! The state of each run during the walk: the tail of its chain, its expected index row, its signers, and whether it is
 //! open.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use quorate_kernel::canonical;
@@ -45,14 +44,20 @@ pub(super) struct StreamState {
     pub(super) period: Option<StatedPeriod>,
     /// The time of its last end, in milliseconds since the Unix epoch.
     pub(super) ended_ms: Option<i64>,
-    /// For a stream that never ends: the records without bodies, with their times, and the last record that settles a
-    /// turn.
-    pub(super) bodiless_times: Vec<(u64, i64)>,
+    /// For a stream that never ends: the last record that settles a turn.
     pub(super) last_settled: u64,
     /// The first record without a body although its kind is never erased: its kind, number and position.
     pub(super) unexpected_bodiless: Option<(String, u64, u64)>,
-    pub(super) bodiless: Vec<Range<u64>>,
-    pub(super) first_bodiless_seq: u64,
+    /// The records without bodies.
+    pub(super) bodiless: Vec<Bodiless>,
+}
+
+/// A record without a body: its number, time and position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bodiless {
+    pub(super) n: u64,
+    pub(super) at_ms: i64,
+    pub(super) seq: u64,
 }
 
 /// The phase of a run.
@@ -90,21 +95,11 @@ impl StreamState {
     }
 
     /// Records that record `n` has no body.
-    pub(super) fn note_bodiless(&mut self, kind: &str, n: u64, at_ms: i64, place: u64) {
+    pub(super) fn note_bodiless(&mut self, kind: &str, n: u64, at_ms: i64, seq: u64) {
         if !may_be_erased(kind) && self.unexpected_bodiless.is_none() {
-            self.unexpected_bodiless = Some((kind.to_owned(), n, place));
+            self.unexpected_bodiless = Some((kind.to_owned(), n, seq));
         }
-        if self.phase == Phase::Stream {
-            self.bodiless_times.push((n, at_ms));
-        }
-        match self.bodiless.last_mut() {
-            Some(range) if range.end == n => range.end = n + 1,
-            Some(_) => self.bodiless.push(n..n + 1),
-            None => {
-                self.bodiless.push(n..n + 1);
-                self.first_bodiless_seq = place;
-            }
-        }
+        self.bodiless.push(Bodiless { n, at_ms, seq });
     }
 
     /// Applies a record to its run's row and state. Returns an error if it may not follow.
@@ -356,13 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn records_without_bodies_are_noted_in_stretches() {
-        let (state, _) = state_after(RUN, "opened answer- rule- answer answer- answer- rule answer-");
-        assert_eq!((state.bodiless, state.first_bodiless_seq), (vec![1..3, 4..6, 7..8], 101));
-        assert_eq!((state.bodiless_times, state.unexpected_bodiless), (vec![], None), "it is a run");
+    fn records_without_bodies_are_noted() {
         let (state, _) = state_after(STREAM, "turn answer- answer- turn answer-");
-        assert_eq!(state.bodiless_times, [(1, 1007), (2, 1007), (4, 1007)]);
-        assert_eq!(state.last_settled, 3);
+        let noted: Vec<_> =
+            state.bodiless.iter().map(|bodiless| (bodiless.n, bodiless.at_ms, bodiless.seq)).collect();
+        assert_eq!(noted, [(1, 1007, 101), (2, 1007, 102), (4, 1007, 104)]);
+        assert_eq!((state.last_settled, state.unexpected_bodiless), (3, None));
         let (state, _) = state_after(RUN, "opened answer- outcome- ended-");
         assert_eq!(state.unexpected_bodiless, Some(("outcome".to_owned(), 2, 102)), "the first of them");
     }

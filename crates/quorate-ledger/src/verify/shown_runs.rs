@@ -194,8 +194,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
     for row in rows {
         let records = records.remove(row.text(1)).unwrap_or_default();
         let mut state = StreamState::default();
-        let comparison = RunComparison { row, is_whole: is_whole(row), sealed: &sealed };
-        let mut shown = match comparison.compare(&records, &mut state) {
+        let mut shown = match compare_run(row, is_whole(row), &sealed, &records, &mut state) {
             Ok(shown) => shown,
             Err(what) => Compared { finding: Some(RunFinding::Altered(what)), ..Compared::default() },
         };
@@ -387,71 +386,68 @@ fn checkpoint_of(row: Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> {
     Ok((tree, public_keys(&signed.keys).collect()))
 }
 
-/// A run during its comparison.
-struct RunComparison<'a> {
-    row: &'a Row,
-    /// Whether all its records are compared, and not only those that its row is derived from.
+/// Compares a run's records with each other, with the tree and with its row. Records without a body are checked later.
+/// `is_whole`: the records are all of the run, and not only those that its row is derived from.
+fn compare_run(
+    row: &Row,
     is_whole: bool,
-    sealed: &'a Sealed,
-}
-
-impl RunComparison<'_> {
-    /// Compares records with each other, with the tree and with the row. Records without a body are checked later.
-    fn compare(&self, records: &[StoredRecord], state: &mut StreamState) -> Result<Compared, String> {
-        let run = self.row.text(1);
-        let mut shown = Compared { sealed: self.row.count(15) <= self.sealed.size(), ..Compared::default() };
-        let (mut prev, mut next) = (None::<Hash>, 0);
-        for stored in records {
-            let n = stored.n;
-            let CheckedHead { at_ms, prev: stated } = record_check::check(stored)
-                .map_err(|mismatch| format!("record {run}/{n}: {}", mismatch.what))?;
-            if self.is_whole && n != next {
-                return Err(format!("record {run}/{next} is missing"));
-            }
-            if self.is_whole && stated != prev {
-                return Err(format!("record {run}/{n} does not name its predecessor's hash"));
-            }
-            prev = Some(merkle::leaf(stored.head.as_bytes()));
-            next = n.saturating_add(1);
-            let is_covered = self.sealed.covers(stored)?;
-            shown.sealed &= is_covered;
-            let data = match &stored.data {
-                Some(data) if affects_row(&stored.kind) => {
-                    // Its form was checked before it was sealed.
-                    let data = match is_covered {
-                        true => record_check::read_row_data(data),
-                        false => object(data).ok(),
-                    };
-                    Some(data.ok_or_else(|| format!("record {run}/{n}: its data is not canonical JSON"))?)
-                }
-                _ => None,
-            };
-            let applied = match affects_row(&stored.kind) || n == 0 {
-                true => state.apply(run, n.unsigned_abs(), &stored.kind, at_ms, data.as_ref()),
-                false => Ok(()),
-            };
-            applied.map_err(|what| format!("record {run}/{n}: {what}"))?;
-            if let Some(data) = data.as_ref().filter(|_| self.is_whole && n == 0) {
-                let opened: RunOpened = record::read(data).unwrap_or_default();
-                shown.texts = opened.inputs.into_iter().map(|input| input.sha256).collect();
-            }
-            shown.logged.note(&stored.kind, at_ms, data.as_ref());
-            if stored.kind == Kind::Outcome.as_str() {
-                shown.outcome.clone_from(&stored.data);
-            }
+    sealed: &Sealed,
+    records: &[StoredRecord],
+    state: &mut StreamState,
+) -> Result<Compared, String> {
+    let run = row.text(1);
+    let mut shown = Compared { sealed: row.count(15) <= sealed.size(), ..Compared::default() };
+    let (mut prev, mut next) = (None::<Hash>, 0);
+    for stored in records {
+        let n = stored.n;
+        let CheckedHead { at_ms, prev: stated } =
+            record_check::check(stored).map_err(|mismatch| format!("record {run}/{n}: {}", mismatch.what))?;
+        if is_whole && n != next {
+            return Err(format!("record {run}/{next} is missing"));
         }
-        if records.is_empty() {
-            return Err("it has a row, but no record opens it".to_owned());
+        if is_whole && stated != prev {
+            return Err(format!("record {run}/{n} does not name its predecessor's hash"));
         }
-        if state.row.is_none() && !state.row_unknown {
-            return Err("it has a row in the table of runs, but no record opens it".to_owned());
-        }
-        match differing_column(self.row, state) {
-            Some(column) if !state.row_unknown => {
-                Err(format!("its row in the table of runs does not match its records: {column} differs"))
+        prev = Some(merkle::leaf(stored.head.as_bytes()));
+        next = n.saturating_add(1);
+        let is_covered = sealed.covers(stored)?;
+        shown.sealed &= is_covered;
+        let data = match &stored.data {
+            Some(data) if affects_row(&stored.kind) => {
+                // Its form was checked before it was sealed.
+                let data = match is_covered {
+                    true => record_check::read_row_data(data),
+                    false => object(data).ok(),
+                };
+                Some(data.ok_or_else(|| format!("record {run}/{n}: its data is not canonical JSON"))?)
             }
-            _ => Ok(shown),
+            _ => None,
+        };
+        let applied = match affects_row(&stored.kind) || n == 0 {
+            true => state.apply(run, n.unsigned_abs(), &stored.kind, at_ms, data.as_ref()),
+            false => Ok(()),
+        };
+        applied.map_err(|what| format!("record {run}/{n}: {what}"))?;
+        if let Some(data) = data.as_ref().filter(|_| is_whole && n == 0) {
+            let opened: RunOpened = record::read(data).unwrap_or_default();
+            shown.texts = opened.inputs.into_iter().map(|input| input.sha256).collect();
         }
+        shown.logged.note(&stored.kind, at_ms, data.as_ref());
+        if stored.kind == Kind::Outcome.as_str() {
+            shown.outcome.clone_from(&stored.data);
+        }
+    }
+    if records.is_empty() {
+        return Err("it has a row, but no record opens it".to_owned());
+    }
+    if state.row.is_none() && !state.row_unknown {
+        return Err("it has a row in the table of runs, but no record opens it".to_owned());
+    }
+    match differing_column(row, state) {
+        Some(column) if !state.row_unknown => {
+            Err(format!("its row in the table of runs does not match its records: {column} differs"))
+        }
+        _ => Ok(shown),
     }
 }
 

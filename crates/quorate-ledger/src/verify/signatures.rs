@@ -117,8 +117,8 @@ pub(super) fn extend_run_keys(
 
 /// The number of pending signatures that starts a verification.
 const BATCH: usize = 4096;
-/// The number of signatures below which one core verifies them, because starting threads costs more.
-const MAX_ON_ONE_CORE: usize = 16;
+/// The least number of signatures that a thread verifies, because starting one costs as much.
+const MIN_SHARE: usize = 16;
 
 /// A signature to verify, over a record.
 pub(super) struct Job {
@@ -155,17 +155,15 @@ impl Jobs {
         let began = Instant::now();
         let jobs = std::mem::take(&mut self.pending);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let share =
-            if jobs.len() <= MAX_ON_ONE_CORE { jobs.len() } else { jobs.len().div_ceil(cores) }.max(1);
+        let share = jobs.len().div_ceil(cores).max(MIN_SHARE);
         let failures: Vec<Divergence> = std::thread::scope(|scope| {
-            let mut shares = jobs.chunks(share);
-            let first = shares.next().unwrap_or_default();
-            let others: Vec<_> = shares.map(|jobs| (jobs, scope.spawn(move || verify(jobs)))).collect();
-            let mut failures = verify(first);
-            for (jobs, other) in others {
-                failures.extend(other.join().unwrap_or_else(|_| jobs.iter().map(Job::wrong).collect()));
-            }
-            failures
+            let shares = jobs.chunks(share).map(|jobs| (jobs, scope.spawn(move || verify(jobs))));
+            // All threads start before the first one is waited for.
+            let shares: Vec<_> = shares.collect();
+            let failures = shares.into_iter().flat_map(|(jobs, share)| {
+                share.join().unwrap_or_else(|_| jobs.iter().map(Job::wrong).collect())
+            });
+            failures.collect()
         });
         failures.into_iter().for_each(|finding| findings.add(finding));
         self.duration += began.elapsed();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 
 use super::divergence::{Divergence, LedgerPart};
-use super::runs::StreamState;
+use super::runs::{Bodiless, StreamState};
 use super::walk::Walk;
 use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
@@ -325,7 +325,7 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
     let mut wanted = std::mem::take(&mut walk.texts);
     // A run's first record names its subject, unless its body was erased.
     let says =
-        |state: &StreamState| !state.bodiless.iter().any(|range| range.contains(&0)) && !state.row_unknown;
+        |state: &StreamState| state.bodiless.first().is_none_or(|first| first.n > 0) && !state.row_unknown;
     let all_named = walk.options.since.is_none() && walk.runs.values().all(says);
     let is_named = |hash: Hash| walk.text_names.get(&hash).is_none_or(|is_named| *is_named);
     let (mut count, mut found) = (0, Vec::new());
@@ -369,11 +369,10 @@ pub(super) fn check_bodies(walk: &mut Walk) {
             let what = format!("its body is missing, although the body of a {kind} is never erased");
             walk.findings.add(Divergence::removed(LedgerPart::Record, what).at(run, *n, *place));
         }
-        let is_erased = |n: &u64| walk.ledger_facts.is_erased(run, *n);
-        let Some(n) = state.bodiless.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
-        let what = "its body is missing without a record of its erasure";
-        let is_first = state.bodiless.first().is_some_and(|range| range.start == n);
-        let divergence = Divergence::removed(LedgerPart::Record, what).at_record(run, n);
-        walk.findings.add(Divergence { seq: is_first.then_some(state.first_bodiless_seq), ..divergence });
+        let is_erased = |record: &&Bodiless| walk.ledger_facts.is_erased(run, record.n);
+        if let Some(Bodiless { n, seq, .. }) = state.bodiless.iter().find(|record| !is_erased(record)) {
+            let what = "its body is missing without a record of its erasure";
+            walk.findings.add(Divergence::removed(LedgerPart::Record, what).at(run, *n, *seq));
+        }
     }
 }

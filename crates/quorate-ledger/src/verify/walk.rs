@@ -17,7 +17,7 @@ use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::key_changes::LedgerRecord;
 use super::pages::{MAX_GAP, Page, StoredRecord};
 use super::record_check::{self, CheckedHead, Mismatch, object};
-use super::runs::{Phase, StreamState};
+use super::runs::{Bodiless, Phase, StreamState};
 use super::signatures::Jobs;
 use super::tree::TreeCheck;
 use super::walk_start::WalkStart;
@@ -485,11 +485,12 @@ impl Walk {
 fn check_age(state: &StreamState, run: &str, erasure: &Erasure, at_ms: i64) -> Result<(), String> {
     let Some(days) = erasure.days else { return Ok(()) };
     let named = |n: u64| erasure.records.iter().any(|range| range.contains(&n));
-    let young = |(n, said_ms): &&(u64, i64)| {
-        named(*n) && (*n >= state.last_settled || !retention::is_old_enough(days, *said_ms, at_ms))
+    let young = |record: &&Bodiless| {
+        named(record.n)
+            && (record.n >= state.last_settled || !retention::is_old_enough(days, record.at_ms, at_ms))
     };
-    match state.bodiless_times.iter().find(young) {
-        Some((n, _)) => Err(format!("{run}/{n} was not settled, or not {days} days old")),
+    match state.bodiless.iter().find(young) {
+        Some(Bodiless { n, .. }) => Err(format!("{run}/{n} was not settled, or not {days} days old")),
         None => Ok(()),
     }
 }

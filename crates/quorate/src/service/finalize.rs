@@ -6,13 +6,12 @@ use std::path::Path;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger as _, LedgerError};
-use quorate_kernel::record::{Outcome, Override, RunEnded, RunOpened, to_data};
+use quorate_kernel::record::{Outcome, Override, RunEnded};
 use quorate_ledger::council_log;
 use quorate_ledger::council_log::line::{LogEvent, SUPERSEDED};
 use quorate_ledger::retention::Period;
+use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
-use quorate_protocol::{Json, Name};
-use serde_json::Map;
 
 use super::artifact::Artifact;
 use super::error::{Error, ErrorKind};

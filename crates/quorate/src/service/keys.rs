@@ -539,9 +539,7 @@ pub(crate) async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) ->
     let sealed = sealed?.ok_or_else(unsealed)?;
     match Verifier::new(&sealed.origin, public) {
         Ok(verifier) => Ok(verifier.to_string()),
-        Err(error) => {
-            Err(Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, Body::new(error_chain(&error))))
-        }
+        Err(why) => Err(Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, Body::new(why))),
     }
 }
 

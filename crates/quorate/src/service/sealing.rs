@@ -9,7 +9,7 @@ use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::Store;
 use quorate_ledger::keys::{self, KeyPurpose};
 use quorate_ledger::local_checkpoints::{CheckpointFiles, LocalCheckpoints};
-use quorate_ledger::note::{Checkpoint, Note};
+use quorate_ledger::note::Checkpoint;
 use quorate_ledger::signing::{PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::{CheckpointRecord, Succession};
@@ -353,7 +353,7 @@ pub(crate) async fn rollback_reason(
     }
     for copy in &kept.copies {
         let file = display_path(environment, &copy.path);
-        let checkpoint = match copy.note.clone().and_then(|note| checkpoint_of(&note)) {
+        let checkpoint = match copy.note.clone().and_then(|note| Checkpoint::from_note(&note)) {
             Ok(checkpoint) => checkpoint,
             Err(why) => {
                 return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
@@ -368,9 +368,4 @@ pub(crate) async fn rollback_reason(
         }
     }
     Ok(None)
-}
-
-fn checkpoint_of(note: &str) -> Result<Checkpoint, String> {
-    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 //! and nothing else.
 
 use quorate_kernel::ports::ledger::{Entry, Kind};
-use quorate_ledger::record;
+use quorate_ledger::record::{self, PreparedEntry};
 use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyOptions, VerifyReport};
 use serde_json::json;
 
@@ -28,7 +28,8 @@ fn rule() -> Entry {
 
 /// Writes a record at a position, with a chosen number and predecessor hash.
 async fn put(world: &World, seq: u64, (run, n): (&str, u64), prev: Option<&str>, entry: Entry) -> String {
-    let forged = record::encode(run, n, prev, entry, &mut Default::default()).expect("a record");
+    let forged = PreparedEntry::prepare(entry).expect("an entry");
+    let forged = forged.encode(run, n, prev, &mut Default::default()).expect("a record");
     let (kind, head, data) = (forged.kind, &forged.head, &forged.data);
     world
         .sql(&format!("INSERT INTO record VALUES ({seq}, '{run}', {n}, '{kind}', '{head}', '{data}')"))

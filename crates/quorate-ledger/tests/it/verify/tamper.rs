@@ -2,6 +2,7 @@
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind};
 use quorate_kernel::record::AcceptedKey;
+use quorate_ledger::record::PreparedEntry;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::Succession;
 use quorate_ledger::verify::{Divergence, DivergenceKind, LedgerPart, VerifyOptions};
@@ -153,14 +154,9 @@ async fn what_was_put_in_is_inserted() {
     // A forged run with consistent hashes, inserted among sealed records.
     for at in [5, 15] {
         let copy = world.copy();
-        let forged = quorate_ledger::record::encode(
-            "rddddddddddddd",
-            0,
-            None,
-            Entry { kind: Kind::Rule, at_ms: 1, data: serde_json::Map::new() },
-            &mut Default::default(),
-        )
-        .unwrap();
+        let rule = Entry { kind: Kind::Rule, at_ms: 1, data: serde_json::Map::new() };
+        let forged = PreparedEntry::prepare(rule).unwrap();
+        let forged = forged.encode("rddddddddddddd", 0, None, &mut Default::default()).unwrap();
         let (head, data) = (&forged.head, &forged.data);
         let insert =
             format!("INSERT INTO record VALUES ({at}, 'rddddddddddddd', 0, 'rule', '{head}', '{data}')");

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use quorate_kernel::canonical;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
+use quorate_ledger::record::PreparedEntry;
 use quorate_ledger::signing::{SecretKey, SigningContext};
 use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::verify::{Divergence, DivergenceKind, VerifyOptions, VerifyReport, verify};
@@ -214,7 +215,8 @@ impl World {
         let last = last.fetch_optional(&mut sqlite).await.expect("it answers");
         let n = last.as_ref().map_or(0, |row| row.get::<i64, _>(0).unsigned_abs() + 1);
         let prev = last.map(|row| record::leaf(row.get(1)));
-        let forged = record::encode(run, n, prev.as_deref(), entry, &mut Default::default()).expect("sealed");
+        let forged = PreparedEntry::prepare(entry).expect("an entry");
+        let forged = forged.encode(run, n, prev.as_deref(), &mut Default::default()).expect("sealed");
         let number = i64::try_from(n).expect("small");
         let insert = sqlx::query("INSERT INTO record (run, n, kind, head, data) VALUES (?, ?, ?, ?, ?)");
         let insert = insert.bind(run).bind(number).bind(forged.kind).bind(&forged.head).bind(&forged.data);

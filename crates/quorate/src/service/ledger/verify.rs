@@ -8,7 +8,7 @@ use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::Store;
 use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::local_checkpoints::CheckpointFiles;
-use quorate_ledger::note::{Checkpoint, Verifier};
+use quorate_ledger::note::{Checkpoint, Note, Verifier};
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
@@ -339,9 +339,8 @@ fn parse_since<'a>(
             return Err(Error::not_found(codes::CHECKPOINT_UNKNOWN, body));
         }
     };
-    let note =
-        quorate_ledger::note::Note::parse(text.as_bytes()).map_err(|error| unusable(&error.to_string()))?;
-    let checkpoint = Checkpoint::parse(note.text()).map_err(|error| unusable(&error.to_string()))?;
+    let note = Note::parse(text.as_bytes()).map_err(|why| unusable(&why))?;
+    let checkpoint = Checkpoint::parse(note.text()).map_err(|why| unusable(&why))?;
     let known = keys.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok()).collect::<Vec<_>>();
     note.verify(&known).map_err(|error| {
         let body = Body::new(format!("cannot trust the checkpoint {since}: {error}"));
