@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_kernel::record::{Imported, RecordRange};
-use quorate_protocol::{Name, storable};
+use quorate_protocol::storable;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
@@ -147,38 +147,28 @@ impl Store {
         let mut reader = ExportReader::open(open().map_err(InvalidExport::Io)?, &terms.signers)?;
         let mut connection = self.writer().await;
         let mut merging = Merge::default();
-        if terms.dry_run {
-            let engine = connection.engine().await.map_err(|error| self.error(error))?;
-            merging
-                .merge_all(Some(engine), &mut reader, true)
-                .await
-                .map_err(|error| self.import_error(error))?;
-            return merging.finish(&reader, terms);
-        }
-        let mut transaction =
-            connection.begin(Durability::Synced).await.map_err(|error| self.error(error))?;
-        let engine = transaction.engine();
-        merging
-            .merge_all(Some(engine), &mut reader, false)
-            .await
-            .map_err(|error| self.import_error(error))?;
-        let imported = merging.finish(&reader, terms)?;
-        if !imported.runs.is_empty() {
-            let entry = imported_entry(&imported, &merging.erased, terms.at_ms);
-            let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
-            let key = terms.key.as_deref().ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
-            let written = merge::append_import_record(&mut transaction, runs.collect(), entry, key).await;
-            written.map_err(|error| self.error(error))?;
-            transaction.commit().await.map_err(|error| self.error(error))?;
-        }
-        Ok(imported)
-    }
-
-    fn import_error(&self, error: MergeError) -> ImportError {
-        match error {
+        let work = async {
+            if terms.dry_run {
+                merging.merge_all(Some(connection.engine().await?), &mut reader, true).await?;
+                return Ok(merging.finish(&reader, terms)?);
+            }
+            let mut transaction = connection.begin(Durability::Synced).await?;
+            merging.merge_all(Some(transaction.engine()), &mut reader, false).await?;
+            let imported = merging.finish(&reader, terms)?;
+            if !imported.runs.is_empty() {
+                let entry = imported_entry(&imported, &merging.erased, terms.at_ms);
+                let missing = || ImportError::Ledger(LedgerError::NoSigningKey { run: STREAM.into() });
+                transaction.forget_tails();
+                let key = terms.key.as_deref().ok_or_else(missing)?;
+                transaction.append_ledger_records(vec![entry], key).await?;
+                transaction.commit().await?;
+            }
+            Ok(imported)
+        };
+        work.await.map_err(|error| match error {
             MergeError::Refused(refused) => refused,
             MergeError::Store(error) => ImportError::Ledger(self.error(error)),
-        }
+        })
     }
 }
 
@@ -201,21 +191,12 @@ fn imported_entry(imported: &ImportSummary, erased: &BTreeMap<String, Vec<u64>>,
     Entry::of(&data, at_ms)
 }
 
+#[derive(Debug, thiserror::Error)]
 enum MergeError {
-    Refused(ImportError),
-    Store(sqlx::Error),
-}
-
-impl From<sqlx::Error> for MergeError {
-    fn from(error: sqlx::Error) -> Self {
-        MergeError::Store(error)
-    }
-}
-
-impl From<InvalidExport> for MergeError {
-    fn from(error: InvalidExport) -> Self {
-        MergeError::Refused(error.into())
-    }
+    #[error(transparent)]
+    Refused(#[from] ImportError),
+    #[error(transparent)]
+    Store(#[from] sqlx::Error),
 }
 
 /// State of a merge.
@@ -254,7 +235,7 @@ impl Merge {
         reader: &mut ExportReader<R>,
         dry: bool,
     ) -> Result<(), MergeError> {
-        while let Some(entry) = reader.next_entry()? {
+        while let Some(entry) = reader.next_entry().map_err(ImportError::from)? {
             match entry {
                 ExportEntry::Record(item, checked) => {
                     self.merge_record(engine.as_deref_mut(), &item, &checked, dry).await?;

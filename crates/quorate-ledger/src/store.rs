@@ -10,6 +10,7 @@ pub(crate) mod engine;
 mod erase;
 pub(crate) mod index;
 pub mod lease;
+#[cfg(feature = "postgres")]
 mod leases;
 pub(crate) mod merge;
 mod open;
@@ -159,12 +160,12 @@ impl Store {
     /// Signs the records that this process appends to a run with this key. A run is signed from its first record on or
     /// not at all, so this has no effect on a run that began without signatures.
     pub fn sign_run(&self, run: &Name, key: Arc<SecretKey>) {
-        self.queue.sign(run, key);
+        self.queue.state().keys.insert(run.clone(), key);
     }
 
     /// Calls `observer` with the records that this process appends, after they have been committed. It must not block.
     pub fn observe_commits(&self, observer: impl Fn(CommittedRecords) + Send + Sync + 'static) {
-        self.queue.observe_commits(Arc::new(observer));
+        self.queue.state().observer = Some(Arc::new(observer));
     }
 
     /// Checks records of signed runs before they are written, by the rules that `verify` applies later. `source`
@@ -173,7 +174,7 @@ impl Store {
         &self,
         outside: impl Fn() -> Result<ExternalKeys, String> + Send + Sync + 'static,
     ) {
-        self.queue.set_external_keys(Arc::new(outside));
+        self.queue.state().outside = Some(Arc::new(outside));
     }
 
     /// The keys that may sign for a signed run: those in its first record, and those added later. `None` for a run or
@@ -198,12 +199,6 @@ impl Store {
     pub async fn is_signed(&self, run: &Name) -> Result<bool, LedgerError> {
         let statement = sql("SELECT n FROM signature WHERE run = $1 AND n = 0").bind(&**run);
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
-    }
-
-    /// The connection, for callers that must not keep the ledger open.
-    #[cfg(feature = "postgres")]
-    fn weak_connection(&self) -> std::sync::Weak<Mutex<Connection>> {
-        Arc::downgrade(&self.connection)
     }
 
     /// The connection, for the statements of this crate.

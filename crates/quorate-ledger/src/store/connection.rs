@@ -2,23 +2,28 @@
 //! records must have no gaps. A process that can write the tables can insert a row anywhere, and records appended after
 //! it would be acknowledged behind a gap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Durability, LedgerError};
 use quorate_protocol::Name;
+#[cfg(feature = "postgres")]
+use sqlx::Postgres;
+#[cfg(feature = "postgres")]
+use sqlx::postgres::{PgArguments, PgRow};
+#[cfg(feature = "postgres")]
+use sqlx::query::Query;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Sqlite};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::engine;
-#[cfg(feature = "postgres")]
-use super::engine::Statement;
 use super::engine::{Column, Engine, sql};
+#[cfg(feature = "postgres")]
 use super::leases::Leases;
 #[cfg(feature = "postgres")]
-use super::postgres::server::{WriteCall, is_gap};
+use super::postgres::server::{is_gap, last_place};
 use super::run_signers::RunSigners;
 use super::timeouts::Timeouts;
 use crate::files;
@@ -36,17 +41,16 @@ pub(crate) struct Connection {
     closed_to_writers: Option<String>,
     /// A write failed, and an unknown part of it is on the disk.
     write_failed: bool,
-    /// The index of the log in memory, if it cannot be stored in a file. It lasts as long as the connection.
-    memory_index: Option<SqliteConnection>,
+    /// The index of the log, if it is not in the ledger's own file.
+    own_index: Option<SqliteConnection>,
     /// The tails of runs that this process appends to. If another process has appended to one, the primary key of
     /// `record` reveals it.
     pub(super) tails: Tails,
     /// The runs that this process drives, if several machines write to the ledger.
+    #[cfg(feature = "postgres")]
     pub(super) leases: Leases,
     /// The position up to which no gap was found.
     gap_check: GapCheck,
-    /// The engine's connection count when these facts were read.
-    connects: u64,
 }
 
 /// The tails of runs.
@@ -71,7 +75,6 @@ pub(crate) struct Transaction<'a> {
 impl Connection {
     pub(super) fn new(engine: Engine, closed_to_writers: Option<String>, patience: Arc<Timeouts>) -> Self {
         Connection {
-            connects: engine.connects(),
             engine,
             durability: None,
             left_open: false,
@@ -79,8 +82,9 @@ impl Connection {
             timeouts: patience,
             closed_to_writers,
             write_failed: false,
-            memory_index: None,
+            own_index: None,
             tails: BTreeMap::new(),
+            #[cfg(feature = "postgres")]
             leases: Leases::default(),
             gap_check: GapCheck::default(),
         }
@@ -109,27 +113,32 @@ impl Connection {
 
     /// Keeps the log's index in memory, for a ledger that is only read.
     pub(crate) async fn keep_log_index_in_memory(&mut self) -> Result<(), sqlx::Error> {
-        if self.memory_index.is_none() {
-            self.memory_index = Some(engine::log_index_in_memory().await?);
+        if self.own_index.is_none() {
+            self.own_index = Some(engine::log_index_in_memory().await?);
         }
         Ok(())
     }
 
+    /// Keeps the log's index in a file of this machine, for a ledger on a server.
+    #[cfg(feature = "postgres")]
+    pub(super) fn keep_log_index(&mut self, index: SqliteConnection) {
+        self.own_index = Some(index);
+    }
+
     /// The connection with the log's index: the ledger's own file, a local file, or memory.
     pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
-        if let Some(index) = &mut self.memory_index {
-            return index;
-        }
-        match &mut self.engine {
-            Engine::Sqlite(sqlite) => sqlite,
+        match (&mut self.own_index, &mut self.engine) {
+            (Some(index), _) | (None, Engine::Sqlite(index)) => index,
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => server.log_index(),
+            (None, Engine::Postgres(_)) => {
+                unreachable!("a ledger on a server gets an index when it is opened")
+            }
         }
     }
 
     /// Begins a transaction on the log's index, which can be rebuilt at any time.
     pub(crate) async fn begin_log_index(&mut self) -> Result<sqlx::Transaction<'_, Sqlite>, sqlx::Error> {
-        if self.memory_index.is_none() {
+        if self.own_index.is_none() {
             self.ensure_writable()?;
             self.roll_back_leftover().await?;
             self.set_durability(Durability::Written).await?;
@@ -146,7 +155,11 @@ impl Connection {
             std::mem::forget(self);
             return Ok(());
         }
-        self.engine.close().await
+        let closed = self.engine.close().await;
+        match self.own_index {
+            Some(index) => index.close().await.and(closed),
+            None => closed,
+        }
     }
 
     /// Rewrites SQLite's log in place, byte for byte, and syncs it, while other processes are locked out. Returns
@@ -235,23 +248,25 @@ impl Connection {
         matches!(&self.engine, Engine::Postgres(_))
     }
 
-    /// Calls a writing function on the server; `None` without a server. Repeats the call if its connection was lost, so
-    /// the caller must recognize the result of the first one. Also returns whether that happened.
+    /// Calls a writing function on the server; `call` binds the position up to which no gap was found. Repeats the call if
+    /// its connection was lost, so the caller must recognize the result of the first one. Also returns whether that
+    /// happened. No rows without a server.
     #[cfg(feature = "postgres")]
-    pub(super) async fn write_call<C: WriteCall>(
+    pub(super) async fn write_call<'q>(
         &mut self,
-        call: &C,
-    ) -> Result<Option<(C::Output, bool)>, sqlx::Error> {
+        call: impl Fn(Option<i64>) -> Query<'q, Postgres, PgArguments> + Send,
+    ) -> Result<(Vec<PgRow>, bool), sqlx::Error> {
         self.in_doubt = false;
         self.ensure_writable()?;
         let began = tokio::time::Instant::now();
         loop {
             self.roll_back_leftover().await?;
-            let Engine::Postgres(server) = &mut self.engine else { return Ok(None) };
-            let error = match call.call(server, self.gap_check.known()).await {
-                Ok((done, last)) => {
-                    self.gap_check.set_known(last);
-                    return Ok(Some((done, std::mem::take(&mut self.in_doubt))));
+            let Engine::Postgres(server) = &mut self.engine else { return Ok((Vec::new(), false)) };
+            let known = self.gap_check.0.map(u64::cast_signed);
+            let error = match server.all_rows(call(known)).await {
+                Ok(rows) => {
+                    self.gap_check.0 = u64::try_from(last_place(&rows)?).ok();
+                    return Ok((rows, std::mem::take(&mut self.in_doubt)));
                 }
                 Err(error) => error,
             };
@@ -266,19 +281,12 @@ impl Connection {
         }
     }
 
-    /// Executes an idempotent statement on a server. Repeats it if its connection is lost.
-    #[cfg(feature = "postgres")]
-    pub(super) async fn execute_again(&mut self, statement: &Statement) -> Result<u64, sqlx::Error> {
-        self.ensure_writable()?;
-        let began = tokio::time::Instant::now();
-        loop {
-            self.roll_back_leftover().await?;
-            match statement.clone().execute(&mut self.engine).await {
-                Err(error)
-                    if self.engine.may_pass(&error, began)
-                        && self.timeouts.pause_before_retry(began).await => {}
-                done => return done,
-            }
+    /// The runs that this process may not append to, because another process drives them or took them over; none for a file.
+    pub(super) async fn blocked_runs(&mut self) -> Result<BTreeSet<Name>, sqlx::Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(BTreeSet::new()),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => self.leases.blocked(&mut self.engine).await,
         }
     }
 
@@ -345,10 +353,9 @@ impl Connection {
                 _ => {}
             }
         }
-        self.engine.reconnect().await?;
-        if std::mem::replace(&mut self.connects, self.engine.connects()) != self.connects {
+        if self.engine.reconnect().await? {
             // A standby that takes over may lack records that were read before.
-            self.gap_check.reset();
+            self.gap_check.0 = None;
             self.tails.clear();
         }
         Ok(())
@@ -361,9 +368,19 @@ impl Transaction<'_> {
         &mut self.connection.engine
     }
 
+    /// As [`Connection::blocked_runs`].
+    pub(super) async fn blocked_runs(&mut self) -> Result<BTreeSet<Name>, sqlx::Error> {
+        self.connection.blocked_runs().await
+    }
+
     /// Its cached state, with the tails of the runs.
     pub(super) fn engine_and_tails(&mut self) -> (&mut Engine, &mut Tails) {
         (&mut self.connection.engine, &mut self.connection.tails)
+    }
+
+    /// Drops the cached tails of runs, because records were added to them in another way.
+    pub(crate) fn forget_tails(&mut self) {
+        self.connection.tails.clear();
     }
 
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
@@ -469,23 +486,6 @@ impl GapCheck {
             }
             None => sqlx::Error::RowNotFound,
         })
-    }
-
-    /// The position, if known.
-    #[cfg(feature = "postgres")]
-    fn known(&self) -> Option<i64> {
-        self.0.and_then(|known| i64::try_from(known).ok())
-    }
-
-    /// Sets the position to the last record that the server has checked.
-    #[cfg(feature = "postgres")]
-    fn set_known(&mut self, last: i64) {
-        self.0 = u64::try_from(last).ok();
-    }
-
-    /// Forgets the position, because its records may be lost with the connection.
-    fn reset(&mut self) {
-        self.0 = None;
     }
 }
 

@@ -384,21 +384,16 @@ impl Engine {
         }
     }
 
-    /// Reconnects if the connection was lost. That loses an open transaction.
-    pub(super) async fn reconnect(&mut self) -> Result<(), sqlx::Error> {
+    /// Reconnects if the connection was lost. That loses an open transaction. Returns whether the connection is another one
+    /// than at the last call, since facts from an earlier one may be outdated.
+    pub(super) async fn reconnect(&mut self) -> Result<bool, sqlx::Error> {
         match self {
-            Engine::Sqlite(_) => Ok(()),
+            Engine::Sqlite(_) => Ok(false),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => Box::pin(server.reconnect()).await,
-        }
-    }
-
-    /// The number of connections so far. Facts from an earlier connection may be outdated.
-    pub(super) fn connects(&self) -> u64 {
-        match self {
-            Engine::Sqlite(_) => 1,
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => server.connects(),
+            Engine::Postgres(server) => {
+                Box::pin(server.reconnect()).await?;
+                Ok(std::mem::take(&mut server.was_reconnected))
+            }
         }
     }
 
@@ -465,47 +460,25 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Value::Int(Some(value))
-    }
+macro_rules! value_from {
+    ($($from:ty => $value:expr;)*) => {
+        $(impl From<$from> for Value {
+            fn from(from: $from) -> Self {
+                $value(from)
+            }
+        })*
+    };
 }
 
-/// A number of records or bytes, less than 2^63.
-impl From<u64> for Value {
-    fn from(value: u64) -> Self {
-        Value::Int(Some(i64::try_from(value).unwrap_or(i64::MAX)))
-    }
-}
-
-impl From<Option<i64>> for Value {
-    fn from(value: Option<i64>) -> Self {
-        Value::Int(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Value::Text(Some(value.to_owned()))
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Self {
-        Value::Text(Some(value))
-    }
-}
-
-impl From<Option<String>> for Value {
-    fn from(value: Option<String>) -> Self {
-        Value::Text(value)
-    }
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(value: Vec<u8>) -> Self {
-        Value::Bytes(value)
-    }
+value_from! {
+    i64 => |value| Value::Int(Some(value));
+    // A number of records or bytes, less than 2^63.
+    u64 => |value| Value::Int(Some(i64::try_from(value).unwrap_or(i64::MAX)));
+    Option<i64> => Value::Int;
+    &str => |value: &str| Value::Text(Some(value.to_owned()));
+    String => |value| Value::Text(Some(value));
+    Option<String> => Value::Text;
+    Vec<u8> => Value::Bytes;
 }
 
 /// Migrations from each version of the schema to the next. SQLite's `user_version` counts them.

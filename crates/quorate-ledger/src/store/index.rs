@@ -3,13 +3,15 @@
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Held, Imported, Override, Released, RunIntent, RunOpened};
 use quorate_protocol::Json;
+use serde::Serialize;
 use serde_json::Map;
 use sqlx::Error as StoreError;
 
 use super::engine::{Column, Engine, Value, sql};
 
 /// The change of the index that a record causes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "what", rename_all = "lowercase")]
 pub(crate) enum Change {
     Opened { at_ms: i64, columns: [String; 7] },
     Decided { at_ms: i64, verdict: String },

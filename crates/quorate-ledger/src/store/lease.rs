@@ -19,7 +19,6 @@ use quorate_kernel::ports::ledger::Fence;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
 
-use super::leases::blocked_runs;
 use super::{Store, unavailable};
 use crate::files;
 
@@ -93,7 +92,9 @@ impl Store {
     ) -> Result<RunGuard, LedgerError> {
         let cannot = |error| unavailable(format!("cannot acquire {run}"), error);
         let hold = RunLock::try_acquire(self.dir(), &lock_name(run)).map_err(cannot)?;
-        Ok(RunGuard { _lease: Some(server::Lease::adopt(self, run, owner, since).await), _lock: hold })
+        let connection = self.writer().await;
+        let lease = server::Lease::registered(self, &connection.leases, run, owner.to_owned(), since);
+        Ok(RunGuard { _lease: Some(lease), _lock: hold })
     }
 
     /// Reports whether this process still drives a run; `None` if no other process can.
@@ -126,9 +127,11 @@ impl Store {
     #[crate::boxed]
     pub async fn runs_driven_elsewhere(&self) -> Result<BTreeSet<Name>, LedgerError> {
         let mut connection = self.writer().await;
-        let leases = connection.leases.clone();
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        blocked_runs(engine, &leases).await.map_err(|error| self.error(error))
+        let blocked = async {
+            connection.engine().await?;
+            connection.blocked_runs().await
+        };
+        blocked.await.map_err(|error| self.error(error))
     }
 }
 

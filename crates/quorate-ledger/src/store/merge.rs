@@ -1,16 +1,14 @@
 //! Merges imported records: what this ledger has of their streams, and the rows that are added.
 
-use quorate_kernel::ports::ledger::Entry;
-use quorate_protocol::Name;
 use sqlx::Error as StoreError;
 
-use super::connection::Transaction;
 use super::engine::{Column, Engine, Value, sql};
 use super::index::{Change, is_imported};
-use super::{STREAM, queue};
+use super::queue;
 use crate::prove::{CheckedRecord, ProvableRecord};
 use crate::record::leaf;
-use crate::signing::SecretKey;
+
+pub(crate) use super::queue::insert_body;
 
 /// The tail of a run in this ledger.
 pub(crate) struct StreamTail {
@@ -96,25 +94,4 @@ impl PendingRows {
         }
         queue::insert_signatures(engine, std::mem::take(&mut self.signatures)).await
     }
-}
-
-/// Stores a text that a record names.
-pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
-    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
-    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
-    keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
-}
-
-/// Records an import in the ledger's own stream, signed by the ledger's key. Drops cached tails of runs.
-pub(crate) async fn append_import_record(
-    transaction: &mut Transaction<'_>,
-    runs: Vec<Name>,
-    entry: Entry,
-    key: &SecretKey,
-) -> Result<(), StoreError> {
-    let (engine, tails) = transaction.engine_and_tails();
-    let stream: Name = STREAM.into();
-    runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
-    let next = stream_tail(engine, STREAM).await?.map_or(0, |end| end.next);
-    queue::append_in_transaction(engine, &stream, next, entry, Some(key)).await
 }

@@ -144,15 +144,17 @@ impl Store {
                 address.check().map_err(|refused| {
                     unavailable(format!("cannot use the address {address} of a ledger"), refused)
                 })?;
-                // Creates nothing locally before the server has answered. A user without write access can still read
-                // the ledger.
                 let mut created = false;
-                let log_index = async {
+                let connected = async {
+                    let (mut connection, is_new) = Box::pin(super::postgres::connect(url)).await?;
+                    // Nothing is created locally before the server has answered. A user without write access can still
+                    // read the ledger.
                     created = address.create_dir().is_ok();
-                    open_log_index(dir).await
+                    connection.keep_log_index(open_log_index(dir).await?);
+                    Ok((connection, is_new))
                 };
-                let connected = Box::pin(super::postgres::connect(url, log_index)).await;
-                let (connection, is_new) = connected.map_err(|error| no_answer_error(address, error))?;
+                let (connection, is_new) =
+                    connected.await.map_err(|error| no_answer_error(address, error))?;
                 let store = Store::new(address.clone(), connection);
                 if is_new && created {
                     ensure_ledger_key(dir)?;

@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::LedgerError;
-use sqlx::Connection as _;
 use sqlx::error::{DatabaseError, ErrorKind};
-use sqlx::postgres::{PgArguments, PgConnection, PgRow};
-use sqlx::sqlite::SqliteConnection;
+use sqlx::postgres::{PgArguments, PgRow};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -26,8 +24,8 @@ use super::timeouts::Timeouts;
 use crate::files;
 use crate::store::Store;
 use crate::store::address::StoreAddress;
-use crate::store::timeouts::{RESPONSE_TIMEOUT, RESTART_TIMEOUT};
-use server::{Server, Wait, is_absent, is_lost, open};
+use crate::store::timeouts::RESTART_TIMEOUT;
+use server::{Server, is_absent};
 
 pub use options::InvalidAddress;
 pub(super) use options::connect_options;
@@ -47,13 +45,10 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(cur
 ///
 /// # Errors
 /// If the address is invalid, or the server does not answer.
-pub(super) async fn connect(
-    url: &str,
-    log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,
-) -> Result<(Connection, bool), sqlx::Error> {
+pub(super) async fn connect(url: &str) -> Result<(Connection, bool), sqlx::Error> {
     let options = connect_options(url).map_err(|refused| sqlx::Error::Configuration(Box::new(refused)))?;
     let timeouts = Arc::<Timeouts>::default();
-    let server = Server::connect(options, log_index, timeouts.clone()).await?;
+    let server = Server::connect(options, timeouts.clone()).await?;
     let mut engine = Engine::Postgres(Box::new(server));
     let mut version = schema_version(&mut engine).await?;
     let mut is_new = false;
@@ -193,13 +188,13 @@ impl DatabaseError for ServerError {
 pub struct SharedConnection {
     address: StoreAddress,
     timeouts: Arc<Timeouts>,
-    connection: Mutex<Option<PgConnection>>,
+    server: Mutex<Option<Box<Server>>>,
 }
 
 impl SharedConnection {
     /// A connection that is not open yet.
     pub fn new(address: StoreAddress) -> SharedConnection {
-        SharedConnection { address, timeouts: Arc::default(), connection: Mutex::default() }
+        SharedConnection { address, timeouts: Arc::default(), server: Mutex::default() }
     }
 
     /// Runs one statement in its own transaction and returns its rows. If the connection is lost, the statement is
@@ -209,69 +204,43 @@ impl SharedConnection {
     /// If the server refuses it, does not answer, or is unavailable for longer than a restart takes.
     pub async fn run(&self, text: &'static str, arguments: PgArguments) -> Result<Vec<PgRow>, sqlx::Error> {
         let began = Instant::now();
-        let mut held = self.connection.lock().await;
+        let mut held = self.server.lock().await;
         loop {
-            // Taken out, so that a caller that stops in the middle of an answer does not leave the rest of it behind.
-            let connected = match held.take() {
-                Some(connection) => Ok(connection),
-                None => self.connect().await,
+            let attempt = async {
+                let server = match &mut *held {
+                    Some(server) => server,
+                    none => none.insert(self.connect().await?),
+                };
+                server.reconnect().await?;
+                server.all_rows(sqlx::query_with(text, arguments.clone())).await
             };
-            let error = match connected {
-                Ok(mut connection) => {
-                    let wait = Wait { timeouts: self.timeouts.clone(), limit: RESPONSE_TIMEOUT };
-                    let query = sqlx::query_with(text, arguments.clone());
-                    match wait.on(query.fetch_all(&mut connection)).await {
-                        Ok(rows) => {
-                            *held = Some(connection);
-                            return Ok(rows);
-                        }
-                        Err(error) if is_lost(&error) => error,
-                        Err(error) => {
-                            *held = Some(connection);
-                            return Err(error);
-                        }
+            match attempt.await {
+                Err(error) if is_absent(&error) && began.elapsed() < RESTART_TIMEOUT => {
+                    if !self.timeouts.pause_before_retry(began).await {
+                        return Err(error);
                     }
                 }
-                Err(error) => error,
-            };
-            let may_return = is_absent(&error) && began.elapsed() < RESTART_TIMEOUT;
-            if !may_return || !self.timeouts.pause_before_retry(began).await {
-                return Err(error);
+                done => return done,
             }
         }
     }
 
     /// Connects to the ledger's tables and creates missing ones.
-    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        let refused = |error: Box<dyn std::error::Error + Send + Sync>| sqlx::Error::Configuration(error);
+    async fn connect(&self) -> Result<Box<Server>, sqlx::Error> {
+        let refused = |error: Box<dyn StdError + Send + Sync>| sqlx::Error::Configuration(error);
         let StoreAddress::Postgres { url, .. } = &self.address else {
             return Err(refused("the ledger is not on a server".into()));
         };
         let options = connect_options(url).map_err(|error| refused(error.into()))?;
-        let mut connection = open(&options, &self.timeouts).await?;
-        if !has_tables(&mut connection).await? {
-            connection.close().await?;
+        let mut engine = Engine::Postgres(Box::new(Server::connect(options, self.timeouts.clone()).await?));
+        if schema_version(&mut engine).await? < SCHEMAS.len() {
             let opened = Box::pin(Store::open_at(&self.address)).await;
             opened.map_err(|error| refused(error.into()))?.store.close().await;
-            connection = open(&options, &self.timeouts).await?;
         }
-        Ok(connection)
-    }
-}
-
-/// Whether the schema is at least as new as this program's.
-async fn has_tables(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let version = sqlx::query_scalar("SELECT CAST(MAX(version) AS BIGINT) FROM quorate_schema");
-    let version: Result<Option<i64>, _> = version.fetch_one(connection).await;
-    match version {
-        Ok(version) => Ok(version.and_then(|version| usize::try_from(version).ok()) >= Some(SCHEMAS.len())),
-        // The table does not exist yet.
-        Err(error)
-            if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01")) =>
-        {
-            Ok(false)
+        match engine {
+            Engine::Postgres(server) => Ok(server),
+            Engine::Sqlite(_) => unreachable!("it was made above"),
         }
-        Err(error) => Err(error),
     }
 }
 

@@ -4,7 +4,7 @@
 mod on_server;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, LedgerError};
 use quorate_protocol::Name;
@@ -14,7 +14,6 @@ use super::address::StoreAddress;
 use super::connection::{Connection, Gap, Tail, Tails};
 use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
-use super::leases::blocked_runs;
 use super::run_signers::{self, KeyEvent, RunSigners};
 use super::{CommitObserver, CommittedRecords, STREAM, refusal};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
@@ -29,13 +28,16 @@ pub(super) const MAX_ROWS: usize = 1000;
 pub(super) type ExternalKeysFn = dyn Fn() -> Result<ExternalKeys, String> + Send + Sync;
 
 #[derive(Default)]
-pub(super) struct Queue {
-    waiting: Mutex<Vec<QueuedAppend>>,
+pub(super) struct Queue(Mutex<QueueState>);
+
+#[derive(Default)]
+pub(super) struct QueueState {
+    waiting: Vec<QueuedAppend>,
     /// The keys that sign runs in this process.
-    keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
+    pub(super) keys: BTreeMap<Name, Arc<SecretKey>>,
     /// The keys known outside of the ledger. Called before each signature, because they may change.
-    outside: Mutex<Option<Arc<ExternalKeysFn>>>,
-    observer: Mutex<Option<Arc<CommitObserver>>>,
+    pub(super) outside: Option<Arc<ExternalKeysFn>>,
+    pub(super) observer: Option<Arc<CommitObserver>>,
 }
 
 struct QueuedAppend {
@@ -72,66 +74,57 @@ struct AppendRules<'a> {
 }
 
 impl Queue {
+    pub(super) fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Queues an append.
     ///
     /// # Errors
     /// If one of its records cannot be encoded.
     pub(super) fn push(&self, append: Append) -> Result<oneshot::Receiver<Reply>, LedgerError> {
-        let key = self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(&append.run).cloned();
+        let key = self.state().keys.get(&append.run).cloned();
         let append = PreparedAppend::prepare(append, key)
             .map_err(|error| LedgerError::Unavailable { what: error.to_string(), source: None })?;
         let (reply, receiver) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(QueuedAppend { append, reply });
+        self.state().waiting.push(QueuedAppend { append, reply });
         Ok(receiver)
-    }
-
-    /// Signs the records of a run with this key from now on.
-    pub(super) fn sign(&self, run: &Name, key: Arc<SecretKey>) {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), key);
-    }
-
-    /// Sets the source of keys known outside of the ledger.
-    pub(super) fn set_external_keys(&self, outside: Arc<ExternalKeysFn>) {
-        *self.outside.lock().unwrap_or_else(PoisonError::into_inner) = Some(outside);
     }
 
     /// The keys known outside of the ledger; `None` without a source.
     pub(super) fn external_keys(&self) -> Option<Result<ExternalKeys, String>> {
-        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let outside = self.state().outside.clone();
         outside.map(|outside| outside())
-    }
-
-    /// Sets the observer of commits.
-    pub(super) fn observe_commits(&self, observer: Arc<CommitObserver>) {
-        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
     /// Commits all pending appends in one transaction and reports each result.
     pub(super) async fn commit(&self, connection: &mut Connection, address: &StoreAddress) {
-        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut self.state().waiting);
         if waiting.is_empty() {
             return;
         }
         let durability = waiting.iter().map(|job| job.append.durability).max().unwrap_or(Durability::Synced);
         let (appends, replies): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|job| (job.append, job.reply)).unzip();
-        let places: Vec<RecordRange> = appends.iter().map(RecordRange::from_append).collect();
-        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let place = |append: &PreparedAppend| (append.run.clone(), append.from, append.entries.len() as u64);
+        let places: Vec<_> = appends.iter().map(place).collect();
+        let observer = self.state().observer.clone();
         let committed = match &observer {
             Some(_) => appends.iter().map(PreparedAppend::records).collect(),
             None => Vec::new(),
         };
-        let outside = match appends.iter().any(|append| append.key.is_some()) {
-            true => self.external_keys(),
-            false => None,
-        };
+        let is_signed = appends.iter().any(|append| append.key.is_some());
+        let outside = is_signed.then(|| self.external_keys()).flatten();
         let written = write(connection, appends, durability, outside).await;
         let results = match written {
             Ok(results) => results,
             Err(error) => {
                 connection.record_failure(&error);
                 let in_doubt = connection.take_in_doubt();
-                places.iter().map(|place| Err(write_error(address, place, in_doubt, &error))).collect()
+                let refused = |(run, from, count): &(Name, u64, u64)| {
+                    Err(write_error(address, (run, *from, *count), in_doubt, &error))
+                };
+                places.iter().map(refused).collect()
             }
         };
         if let Some(observer) = observer {
@@ -208,9 +201,8 @@ async fn write(
     let results = match alone {
         Some(engine) => append_all(engine, &mut tails, appends, &AppendRules::default()).await?,
         None => {
-            let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
-            let blocked = blocked_runs(transaction.engine(), &leases).await?;
+            let blocked = transaction.blocked_runs().await?;
             let rules = AppendRules { blocked, outside, ..AppendRules::default() };
             let results = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
@@ -227,21 +219,7 @@ async fn append_all(
     appends: Vec<PreparedAppend>,
     rules: &AppendRules<'_>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
-    let mut results = Vec::with_capacity(appends.len());
-    let mut chained = Vec::with_capacity(appends.len());
-    // Tails after the chained records. They take precedence over all other known tails.
-    let mut ahead = BTreeMap::new();
-    for (at, append) in appends.into_iter().enumerate() {
-        let fits = match rules.blocked.contains(&append.run) {
-            true => Err(LedgerError::Conflict { run: append.run }),
-            false => chain(engine, tails, &mut ahead, append, rules).await?,
-        };
-        results.push(fits.map(|links| {
-            let next = links.next();
-            chained.push((at, links));
-            next
-        }));
-    }
+    let (mut results, mut ahead, chained) = chain_all(engine, tails, appends, rules).await?;
     for (at, links) in write_records(engine, chained).await? {
         match links {
             Ok(links) => write_dependents(engine, links).await?,
@@ -251,8 +229,40 @@ async fn append_all(
             }
         }
     }
-    tails.extend(ahead.into_iter().filter(|(_, ahead)| !ahead.ends).map(|(run, ahead)| (run, ahead.tail)));
+    keep_tails(tails, ahead);
     Ok(results)
+}
+
+/// Tails after the chained records. They take precedence over all other known tails.
+type Ahead = BTreeMap<Name, TailAhead>;
+
+/// Chains appends to their runs, in their order. Returns the result of each, the new tails, and the chained appends with
+/// their indices.
+async fn chain_all(
+    engine: &mut Engine,
+    tails: &mut Tails,
+    appends: Vec<PreparedAppend>,
+    rules: &AppendRules<'_>,
+) -> Result<(Vec<Reply>, Ahead, Vec<(usize, ChainedAppend)>), sqlx::Error> {
+    let (mut results, mut ahead) = (Vec::with_capacity(appends.len()), Ahead::new());
+    let mut chained = Vec::with_capacity(appends.len());
+    for (at, append) in appends.into_iter().enumerate() {
+        let fits = match rules.blocked.contains(&append.run) {
+            true => Err(LedgerError::Conflict { run: append.run }),
+            false => chain(engine, tails, &mut ahead, append, rules).await?,
+        };
+        results.push(fits.map(|links| {
+            let next = links.from + links.records.len() as u64;
+            chained.push((at, links));
+            next
+        }));
+    }
+    Ok((results, ahead, chained))
+}
+
+/// Caches the tails of runs that have not ended.
+fn keep_tails(tails: &mut Tails, ahead: Ahead) {
+    tails.extend(ahead.into_iter().filter(|(_, ahead)| !ahead.ends).map(|(run, ahead)| (run, ahead.tail)));
 }
 
 /// The tail of a run after its chained records.
@@ -266,8 +276,8 @@ struct TailAhead {
 struct ChainedAppend {
     run: Name,
     from: u64,
-    /// The leaf of the record before the first one.
-    #[cfg(feature = "postgres")]
+    /// The leaf of the record before the first one, which a server compares.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file has one writer at a time"))]
     after: Option<String>,
     records: Vec<EncodedRecord>,
     signatures: Vec<Vec<Value>>,
@@ -275,17 +285,11 @@ struct ChainedAppend {
     bodies: Vec<Body>,
 }
 
-impl ChainedAppend {
-    fn next(&self) -> u64 {
-        self.from + self.records.len() as u64
-    }
-}
-
 /// Chains an append to its run. An inner error refuses this append, an outer one the whole transaction.
 async fn chain(
     engine: &mut Engine,
     tails: &mut Tails,
-    ahead: &mut BTreeMap<Name, TailAhead>,
+    ahead: &mut Ahead,
     append: PreparedAppend,
     rules: &AppendRules<'_>,
 ) -> Result<Result<ChainedAppend, LedgerError>, sqlx::Error> {
@@ -314,9 +318,8 @@ async fn chain(
         Err(what) => return Ok(Err(LedgerError::InvalidRecord { run, what })),
     };
     let ledger_key = rules.ledger_key.filter(|_| *run == *STREAM);
-    #[cfg(feature = "postgres")]
-    let after = before.leaf.clone();
-    let mut leaf_before = before.leaf;
+    let after = before.leaf;
+    let mut leaf_before = after.clone();
     let mut records = Vec::with_capacity(entries.len());
     let mut signatures = Vec::new();
     let mut times = TimeCache::default();
@@ -338,19 +341,9 @@ async fn chain(
             Err(error) => return Ok(Err(LedgerError::Unavailable { what: error.to_string(), source: None })),
         }
     }
-    let links = ChainedAppend {
-        run,
-        from,
-        #[cfg(feature = "postgres")]
-        after,
-        records,
-        signatures,
-        changes,
-        bodies,
-    };
-    let tail = Tail { next: links.next(), leaf: leaf_before, signers: standing };
-    ahead.insert(links.run.clone(), TailAhead { tail, ends });
-    Ok(Ok(links))
+    let tail = Tail { next: from + records.len() as u64, leaf: leaf_before, signers: standing };
+    ahead.insert(run.clone(), TailAhead { tail, ends });
+    Ok(Ok(ChainedAppend { run, from, after, records, signatures, changes, bodies }))
 }
 
 /// Writes the records of many appends in as few statements as possible. Returns the runs whose next number another
@@ -368,34 +361,26 @@ async fn write_records(
             rows += next.1.records.len();
             some.push(next);
         }
-        match insert_records(engine, &some).await? {
-            InsertOutcome::All => done.extend(some.into_iter().map(|(at, links)| (at, Ok(links)))),
-            InsertOutcome::Taken if some.len() == 1 => {
-                done.extend(some.into_iter().map(|(at, links)| (at, Err(links.run))));
-            }
-            // The statement inserted nothing. Inserted one by one, the appends show which number is taken; later
-            // appends to that run are refused as well.
-            InsertOutcome::Taken => {
-                let mut moved = BTreeSet::new();
-                for record in some {
-                    let taken = moved.contains(&record.1.run)
-                        || matches!(
-                            insert_records(engine, std::slice::from_ref(&record)).await?,
-                            InsertOutcome::Taken
-                        );
-                    let (at, links) = record;
-                    done.push((
-                        at,
-                        match taken {
-                            true => {
-                                moved.insert(links.run.clone());
-                                Err(links.run)
-                            }
-                            false => Ok(links),
-                        },
-                    ));
+        if insert_records(engine, &some).await? {
+            done.extend(some.into_iter().map(|(at, links)| (at, Ok(links))));
+            continue;
+        }
+        // The statement inserted nothing. Inserted one by one, the appends show which number is taken; later appends to
+        // that run are refused as well.
+        let is_alone = some.len() == 1;
+        let mut moved = BTreeSet::new();
+        for record in some {
+            let is_taken = is_alone
+                || moved.contains(&record.1.run)
+                || !insert_records(engine, std::slice::from_ref(&record)).await?;
+            let (at, links) = record;
+            done.push(match is_taken {
+                true => {
+                    moved.insert(links.run.clone());
+                    (at, Err(links.run))
                 }
-            }
+                false => (at, Ok(links)),
+            });
         }
     }
     Ok(done)
@@ -406,7 +391,7 @@ async fn write_dependents(engine: &mut Engine, links: ChainedAppend) -> Result<(
     let ChainedAppend { run, signatures, changes, bodies, .. } = links;
     insert_signatures(engine, signatures).await?;
     for body in bodies {
-        insert_body(engine, body).await?;
+        insert_body(engine, &body.sha256, &body.text).await?;
     }
     for change in changes {
         change.apply(engine, &run).await?;
@@ -431,10 +416,11 @@ pub(super) async fn append_in_transaction(
     replies.into_iter().try_for_each(|reply| reply.map(drop)).map_err(refusal)
 }
 
-async fn insert_body(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
+/// Stores a text that a record names.
+pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), sqlx::Error> {
     let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
-    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(body.sha256.as_str());
-    keep.bind(body.sha256).bind(&*body.text).insert_if_absent(engine, query).await
+    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
+    keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
 }
 
 /// The row of a record's signature.
@@ -444,17 +430,8 @@ pub(super) fn signature_row(key: &SecretKey, run: &str, n: u64, head: &str) -> V
     vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
 }
 
-/// The result of inserting records.
-enum InsertOutcome {
-    All,
-    /// Nothing was inserted: a number is taken.
-    Taken,
-}
-
-async fn insert_records(
-    engine: &mut Engine,
-    some: &[(usize, ChainedAppend)],
-) -> Result<InsertOutcome, sqlx::Error> {
+/// Inserts records; `false` if a number is taken, and nothing was inserted.
+async fn insert_records(engine: &mut Engine, some: &[(usize, ChainedAppend)]) -> Result<bool, sqlx::Error> {
     let records: Vec<(&Name, &EncodedRecord)> =
         some.iter().flat_map(|(_, links)| links.records.iter().map(|stored| (&links.run, stored))).collect();
     for some in records.chunks(MAX_ROWS) {
@@ -464,11 +441,11 @@ async fn insert_records(
         };
         match insert_rows(engine, some.iter().map(row)).await {
             // Another process has appended to the run since its tail was read.
-            Err(error) if engine.can_cache_tails() && is_taken(&error) => return Ok(InsertOutcome::Taken),
-            done => drop(done?),
+            Err(error) if engine.can_cache_tails() && is_taken(&error) => return Ok(false),
+            done => done?,
         }
     }
-    Ok(InsertOutcome::All)
+    Ok(true)
 }
 
 /// Whether the engine reports that the record's number is taken.
@@ -558,41 +535,22 @@ async fn find_tail(
     }))
 }
 
-/// The identity of an append's records.
-struct RecordRange {
-    run: Name,
-    from: u64,
-    count: u64,
-}
-
-impl RecordRange {
-    fn from_append(append: &PreparedAppend) -> RecordRange {
-        RecordRange { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
-    }
-}
-
-impl std::fmt::Display for RecordRange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RecordRange { run, from, count } = self;
-        match count {
-            1 => write!(f, "record {run}/{from}"),
-            _ => write!(f, "records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
-        }
-    }
-}
-
 fn write_error(
     address: &StoreAddress,
-    place: &RecordRange,
+    (run, from, count): (&Name, u64, u64),
     in_doubt: bool,
     error: &sqlx::Error,
 ) -> LedgerError {
     if let Some(refused) = Gap::refusal(error) {
         return refused;
     }
+    let place = match count {
+        1 => format!("record {run}/{from}"),
+        _ => format!("records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
+    };
     match in_doubt {
         true => LedgerError::InDoubt {
-            run: place.run.clone(),
+            run: run.clone(),
             what: format!("cannot tell whether the ledger {address} took {place}: {error}"),
         },
         false => LedgerError::Unavailable {

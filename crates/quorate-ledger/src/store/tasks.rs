@@ -9,16 +9,17 @@ use quorate_kernel::clock::as_rfc3339;
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 
+use super::Store;
 use super::engine::Column::{Int, Text};
-use super::engine::{Row, Statement, sql, sql_rows};
+use super::engine::{Statement, sql, sql_rows};
 use super::lease::{RunGuard, server};
 use super::leases::now;
 use super::postgres::machine_id;
-use super::{Store, unavailable};
-use crate::store::postgres::server::{Server, WriteCall, last_place};
 
 /// The aging of priorities, in milliseconds: each step of a lower priority makes a task count as queued this much
 /// later, so that old tasks of a low priority still get their turn.
@@ -31,7 +32,7 @@ const EVERY_TENANT: &str = "*";
 const MAX_ERROR_CHARS: usize = 2_000;
 
 /// The state of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
     /// It waits for a worker.
@@ -66,10 +67,6 @@ impl TaskState {
     pub fn is_final(self) -> bool {
         !matches!(self, TaskState::Ready | TaskState::Leased)
     }
-
-    fn parse(text: &str) -> TaskState {
-        TaskState::ALL.into_iter().find(|state| state.as_str() == text).unwrap_or(TaskState::Dead)
-    }
 }
 
 /// The properties that tasks share if they are queued together.
@@ -102,7 +99,7 @@ pub struct NewTask {
 }
 
 /// The state of a task that a caller asked to queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct QueuedTask {
     pub run: Name,
     pub state: TaskState,
@@ -143,7 +140,7 @@ pub enum GiveBack {
 }
 
 /// The number of tasks of a tenant in a state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCount {
     /// The tenant that queued them.
     pub tenant: String,
@@ -156,7 +153,7 @@ pub struct TaskCount {
 }
 
 /// A task as users see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRow {
     /// The run that a worker opens for it.
     pub run: Name,
@@ -205,12 +202,11 @@ impl Store {
         if contents.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let wanted = contents.iter().map(|content| vec![content.as_str().into()]);
-        const HEAD: &str = "SELECT DISTINCT ON (content) content, generation, state FROM task JOIN (VALUES ";
+        const HEAD: &str = "SELECT DISTINCT ON (content) \
+            CAST(json_build_array(content, json_build_array(state, generation)) AS TEXT) FROM task JOIN (VALUES ";
         const TAIL: &str = ") AS wanted (wanted) ON content = wanted ORDER BY content, generation DESC";
-        let rows = self.rows(sql_rows(HEAD, wanted, TAIL), &[Text, Int, Text]).await?;
-        let task = |row: &Row| (row.text(0).to_owned(), (TaskState::parse(row.text(2)), row.count(1)));
-        Ok(rows.iter().map(task).collect())
+        let wanted = contents.iter().map(|content| vec![content.as_str().into()]);
+        Ok(self.objects(sql_rows(HEAD, wanted, TAIL)).await?.into_iter().collect())
     }
 
     /// Queues the tasks of a batch, all or none. Skips a content whose generation is queued already. Returns the state
@@ -220,13 +216,32 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn enqueue(&self, batch: &Batch, tasks: &[NewTask]) -> Result<EnqueueResult, LedgerError> {
-        let call = EnqueueCall { batch, tasks };
-        let called = self.writer().await.write_call(&call).await;
-        match called {
-            Ok(added) => Ok(EnqueueResult::Queued(added.unwrap_or_default().0)),
-            Err(error) => match over_limit(&error) {
-                Some(why) => Ok(EnqueueResult::OverLimit(why)),
-                None => Err(self.error(error)),
+        const CALL: &str = "SELECT CAST(json_build_object('run', task_run, 'state', task_state, 'is_new', added = 1) AS TEXT), \
+            place FROM quorate_enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+        let Batch { id, tenant, class, priority, log } = batch;
+        let of_each = |value: fn(&NewTask) -> &str| tasks.iter().map(value).collect::<Vec<_>>();
+        let (contents, runs) = (of_each(|task| &task.content), of_each(|task| &task.run));
+        let (subjects, bodies) = (of_each(|task| &task.subject), of_each(|task| &task.body));
+        let generations: Vec<i64> = tasks.iter().map(|task| task.generation.cast_signed()).collect();
+        let texts: BTreeMap<&String, &String> = tasks.iter().flat_map(|task| &task.texts).collect();
+        let (hashes, texts): (Vec<_>, Vec<_>) = texts.into_iter().unzip();
+        // The function counts tasks from 1.
+        let uses = (1_i64..).zip(tasks).flat_map(|(at, task)| task.texts.keys().map(move |hash| (at, hash)));
+        let (used_by, used): (Vec<_>, Vec<_>) = uses.unzip();
+        let call = |known: Option<i64>| {
+            let call = sqlx::query(CALL).bind(known).bind(tenant).bind(id).bind(class);
+            let call = call.bind(i64::from(*priority)).bind(AGING_MS).bind(log).bind(&contents);
+            let call = call.bind(&generations).bind(&runs).bind(&subjects).bind(&bodies);
+            call.bind(&hashes).bind(&texts).bind(&used_by).bind(&used)
+        };
+        let called = self.writer().await.write_call(call).await;
+        match called.and_then(|(rows, _)| objects_in(&rows)) {
+            Ok(queued) => Ok(EnqueueResult::Queued(queued)),
+            Err(error) => match error.as_database_error() {
+                Some(refused) if refused.code().as_deref() == Some("QU003") => {
+                    Ok(EnqueueResult::OverLimit(refused.message().to_owned()))
+                }
+                _ => Err(self.error(error)),
             },
         }
     }
@@ -248,32 +263,25 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn claim_tasks(&self, classes: &[String], slots: u64) -> Result<Vec<ClaimedTask>, LedgerError> {
-        let owner = entropy::run_id().to_string();
-        let call = ClaimCall {
-            classes,
-            slots,
-            owner: &owner,
-            place: &machine_id(self.dir()),
-            duration_ms: super::lease::DURATION_MS,
+        const CALL: &str = "SELECT CASE WHEN task_run IS NOT NULL THEN CAST(json_build_array(\
+            task_run, task_tenant, task_subject, task_body, task_attempts) AS TEXT) END, place \
+            FROM quorate_claim($1, $2, $3, $4, $5, $6)";
+        let (owner, place) = (entropy::run_id().to_string(), machine_id(self.dir()));
+        let call = |known: Option<i64>| {
+            let call = sqlx::query(CALL).bind(known).bind(classes).bind(slots.cast_signed());
+            call.bind(&owner).bind(&place).bind(super::lease::DURATION_MS)
         };
         let mut connection = self.writer().await;
         let since = server::now();
-        let called = connection.write_call(&call).await;
+        let called = connection.write_call(call).await;
         drop(connection);
-        let (leased, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
-        let mut claimed = Vec::with_capacity(leased.len());
-        for task in leased {
-            let guard = self.adopt_lease(&task.run, &owner, since).await?;
-            claimed.push(ClaimedTask {
-                run: task.run,
-                tenant: task.tenant,
-                subject: task.subject,
-                body: task.body,
-                attempt: task.attempt,
-                guard,
-            });
+        let claimed = called.and_then(|(rows, _)| objects_in(&rows)).map_err(|error| self.error(error))?;
+        let mut tasks = Vec::with_capacity(claimed.len());
+        for (run, tenant, subject, body, attempt) in claimed {
+            let guard = self.adopt_lease(&run, &owner, since).await?;
+            tasks.push(ClaimedTask { run, tenant, subject, body, attempt, guard });
         }
-        Ok(claimed)
+        Ok(tasks)
     }
 
     /// Returns a task that this process has leased; `false` if the lease is lost.
@@ -282,10 +290,22 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn give_back(&self, run: &Name, how: &GiveBack) -> Result<bool, LedgerError> {
-        let Some(owner) = self.writer().await.leases.owner(run) else { return Ok(false) };
-        let called = self.writer().await.write_call(&GiveBackCall { run, owner: &owner, how }).await;
-        let (given, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
-        Ok(given)
+        const CALL: &str = "SELECT given, place FROM quorate_give_back($1, $2, $3, $4, $5, $6, $7)";
+        let short = |why: &String| why.chars().take(MAX_ERROR_CHARS).collect::<String>();
+        let (state, wait_ms, uncounted, why) = match how {
+            GiveBack::Uncounted => (TaskState::Ready, 0, 1_i64, None),
+            GiveBack::Later { wait_ms, why } => (TaskState::Ready, *wait_ms, 0, Some(short(why))),
+            GiveBack::Dead { why } => (TaskState::Dead, 0, 0, Some(short(why))),
+        };
+        let mut connection = self.writer().await;
+        let Some(owner) = connection.leases.owner(run) else { return Ok(false) };
+        let call = |known: Option<i64>| {
+            let call = sqlx::query(CALL).bind(known).bind(&**run).bind(&owner).bind(state.as_str());
+            call.bind(wait_ms.cast_signed()).bind(uncounted).bind(&why)
+        };
+        let called = connection.write_call(call).await;
+        let given = called.and_then(|(rows, _)| rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>(0)));
+        Ok(given.map_err(|error| self.error(error))? == 1)
     }
 
     /// Marks a task that this process has leased as done, if its run ended before: no later record would do so.
@@ -318,17 +338,10 @@ impl Store {
         if runs.is_empty() {
             return Ok(BTreeMap::new());
         }
+        const HEAD: &str = "SELECT CAST(json_build_array(run, json_build_array(state, error)) AS TEXT) FROM task JOIN (VALUES ";
         let wanted = runs.iter().map(|run| vec![(&**run).into()]);
-        let statement = sql_rows(
-            "SELECT run, state, error FROM task JOIN (VALUES ",
-            wanted,
-            ") AS wanted (wanted) ON run = wanted",
-        );
-        let rows = self.rows(statement, &[Text; 3]).await?;
-        let state = |row: &Row| {
-            (row.text(0).into(), (TaskState::parse(row.text(1)), row.opt_text(2).map(str::to_owned)))
-        };
-        Ok(rows.iter().map(state).collect())
+        let statement = sql_rows(HEAD, wanted, ") AS wanted (wanted) ON run = wanted");
+        Ok(self.objects(statement).await?.into_iter().collect())
     }
 
     /// Whether tasks of some classes are running, or are waiting and not paused.
@@ -355,18 +368,11 @@ impl Store {
     #[crate::boxed]
     pub async fn count_tasks(&self) -> Result<Vec<TaskCount>, LedgerError> {
         const COUNT: &str = concat!(
-            "SELECT tenant, state, COUNT(*), ",
+            "SELECT CAST(row_to_json(counts) AS TEXT) FROM (SELECT tenant, state, COUNT(*) AS tasks, GREATEST(",
             now!(),
-            " - MIN(queued_ms) FROM task GROUP BY tenant, state ORDER BY tenant, state"
+            " - MIN(queued_ms), 0) AS oldest_ms FROM task GROUP BY tenant, state ORDER BY tenant, state) AS counts"
         );
-        let columns = [Text, Text, Int, Int];
-        let count = |row: &Row| TaskCount {
-            tenant: row.text(0).to_owned(),
-            state: TaskState::parse(row.text(1)),
-            tasks: row.count(2),
-            oldest_ms: u64::try_from(row.int(3)).unwrap_or_default(),
-        };
-        Ok(self.rows(sql(COUNT), &columns).await?.iter().map(count).collect())
+        self.objects(sql(COUNT)).await
     }
 
     /// Up to `limit` tasks, oldest first.
@@ -375,24 +381,11 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskRow>, LedgerError> {
-        const SELECT: &str = "SELECT run, tenant, batch, class, priority, subject, state, attempts, queued_ms, error \
+        const SELECT: &str = "SELECT CAST(row_to_json(tasks) AS TEXT) FROM (SELECT \
+            run, tenant, batch, class, priority, subject, state, attempts, queued_ms AS queued, error \
             FROM task WHERE state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
-            ORDER BY id LIMIT $4";
-        let columns = [Text, Text, Text, Text, Int, Text, Text, Int, Int, Text];
-        let task = |row: &Row| TaskRow {
-            run: row.text(0).into(),
-            tenant: row.text(1).to_owned(),
-            batch: row.text(2).to_owned(),
-            class: row.text(3).to_owned(),
-            priority: row.count(4),
-            subject: row.text(5).to_owned(),
-            state: TaskState::parse(row.text(6)),
-            attempts: row.count(7),
-            queued_ms: row.int(8),
-            error: row.opt_text(9).map(str::to_owned),
-        };
-        let statement = filter.bind(sql(SELECT)).bind(i64::from(limit));
-        Ok(self.rows(statement, &columns).await?.iter().map(task).collect())
+            ORDER BY id LIMIT $4) AS tasks";
+        self.objects(filter.bind(sql(SELECT)).bind(i64::from(limit))).await
     }
 
     /// Runs of tasks whose id starts with a prefix, at most three.
@@ -416,9 +409,9 @@ impl Store {
         const RETRY: &str = "UPDATE task SET state = 'ready', attempts = 0, not_before_ms = 0, \
             logged = CASE WHEN task.log IS NULL THEN 1 ELSE 0 END WHERE state = 'dead' \
             AND state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
-            AND run = COALESCE($4, run)";
+            AND run = COALESCE($4, run) RETURNING run";
         let statement = filter.bind(sql(RETRY)).bind(run.map(ToString::to_string));
-        self.execute_on_server(statement).await
+        Ok(self.rows(statement, &[Text]).await?.len() as u64)
     }
 
     /// Cancels a task; `false` if a worker holds it or it has ended.
@@ -440,7 +433,7 @@ impl Store {
         const PAUSE: &str = "INSERT INTO tenant (name, weight, paused, served) VALUES ($1, 1, $2, 0) \
             ON CONFLICT (name) DO UPDATE SET paused = excluded.paused";
         let pause = sql(PAUSE).bind(tenant.unwrap_or(EVERY_TENANT)).bind(i64::from(paused));
-        self.execute_on_server(pause).await.map(drop)
+        self.rows(pause, &[]).await.map(drop)
     }
 
     /// The paused tenants. [`None`] among them stands for all.
@@ -450,7 +443,7 @@ impl Store {
     #[crate::boxed]
     pub async fn paused_tenants(&self) -> Result<Vec<Option<String>>, LedgerError> {
         let rows = self.rows(sql("SELECT name FROM tenant WHERE paused = 1 ORDER BY name"), &[Text]).await?;
-        let name = |row: &Row| Some(row.text(0).to_owned()).filter(|name| name != EVERY_TENANT);
+        let name = |row: &super::Row| Some(row.text(0).to_owned()).filter(|name| name != EVERY_TENANT);
         Ok(rows.iter().map(name).collect())
     }
 
@@ -473,16 +466,26 @@ impl Store {
     #[crate::boxed]
     pub async fn mark_task_logged(&self, run: &Name) -> Result<(), LedgerError> {
         let logged = sql("UPDATE task SET logged = 1 WHERE run = $1").bind(&**run);
-        self.execute_on_server(logged).await.map(drop)
+        self.rows(logged, &[]).await.map(drop)
     }
 
-    async fn execute_on_server(&self, statement: Statement) -> Result<u64, LedgerError> {
-        if let Some(why) = self.read_only_reason() {
-            let what = format!("cannot change the queue of {}: {why}", self.address());
-            return Err(unavailable(what, std::io::Error::other("it is only read")));
-        }
-        self.writer().await.execute_again(&statement).await.map_err(|error| self.error(error))
+    /// The JSON values that a statement selects, one in each row.
+    async fn objects<T: DeserializeOwned>(&self, statement: Statement) -> Result<Vec<T>, LedgerError> {
+        let rows = self.rows(statement, &[Text]).await?;
+        let values: Result<Vec<T>, _> = rows.iter().map(|row| serde_json::from_str(row.text(0))).collect();
+        values.map_err(|error| self.error(sqlx::Error::Decode(error.into())))
     }
+}
+
+/// The JSON values in the first column of the rows that have one.
+fn objects_in<T: DeserializeOwned>(rows: &[PgRow]) -> Result<Vec<T>, sqlx::Error> {
+    let mut values = Vec::with_capacity(rows.len());
+    for row in rows {
+        if let Some(text) = row.try_get::<Option<&str>, _>(0)? {
+            values.push(serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()))?);
+        }
+    }
+    Ok(values)
 }
 
 impl TaskFilter {
@@ -492,136 +495,8 @@ impl TaskFilter {
     }
 }
 
-/// `quorate_enqueue`.
-struct EnqueueCall<'a> {
-    batch: &'a Batch,
-    tasks: &'a [NewTask],
-}
-
-impl WriteCall for EnqueueCall<'_> {
-    type Output = Vec<QueuedTask>;
-
-    async fn call(
-        &self,
-        server: &mut Server,
-        known: Option<i64>,
-    ) -> Result<(Self::Output, i64), sqlx::Error> {
-        const CALL: &str = "SELECT place, task_run, task_state, added FROM quorate_enqueue(\
-            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
-        let Batch { id, tenant, class, priority, log } = self.batch;
-        let of_each = |value: fn(&NewTask) -> String| self.tasks.iter().map(value).collect::<Vec<_>>();
-        let mut texts = std::collections::BTreeMap::new();
-        let (mut used_by, mut used) = (Vec::new(), Vec::new());
-        for (task, at) in self.tasks.iter().zip(1_i64..) {
-            texts.extend(task.texts.iter());
-            for hash in task.texts.keys() {
-                used_by.push(at);
-                used.push(hash.clone());
-            }
-        }
-        let (hashes, texts): (Vec<&String>, Vec<&String>) = texts.into_iter().unzip();
-        let call = sqlx::query(CALL).bind(known).bind(tenant).bind(id).bind(class);
-        let call = call.bind(i64::from(*priority)).bind(AGING_MS).bind(log);
-        let call = call.bind(of_each(|task| task.content.clone()));
-        let call = call.bind(self.tasks.iter().map(|task| task.generation.cast_signed()).collect::<Vec<_>>());
-        let call = call.bind(of_each(|task| task.run.to_string())).bind(of_each(|task| task.subject.clone()));
-        let call = call.bind(of_each(|task| task.body.clone()));
-        let call = call.bind(hashes).bind(texts).bind(used_by).bind(used);
-        let rows = server.all_rows(call).await?;
-        let mut added = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let (run, state) = (row.try_get::<&str, _>("task_run")?, row.try_get::<&str, _>("task_state")?);
-            let is_new = row.try_get::<i64, _>("added")? == 1;
-            added.push(QueuedTask { run: run.into(), state: TaskState::parse(state), is_new });
-        }
-        Ok((added, last_place(&rows)?))
-    }
-}
-
-/// Why a tenant's tasks were refused, if `error` is such a refusal.
-fn over_limit(error: &sqlx::Error) -> Option<String> {
-    let error = error.as_database_error().filter(|error| error.code().as_deref() == Some("QU003"))?;
-    Some(error.message().to_owned())
-}
-
-/// Parses a leased task.
-struct LeasedTask {
-    run: Name,
-    tenant: String,
-    subject: String,
-    body: String,
-    attempt: u64,
-}
-
-/// `quorate_claim`.
-struct ClaimCall<'a> {
-    classes: &'a [String],
-    slots: u64,
-    owner: &'a str,
-    place: &'a str,
-    duration_ms: i64,
-}
-
-impl WriteCall for ClaimCall<'_> {
-    type Output = Vec<LeasedTask>;
-
-    async fn call(
-        &self,
-        server: &mut Server,
-        known: Option<i64>,
-    ) -> Result<(Self::Output, i64), sqlx::Error> {
-        const CALL: &str = "SELECT place, task_run, task_tenant, task_subject, task_body, task_attempts \
-            FROM quorate_claim($1, $2, $3, $4, $5, $6)";
-        let call = sqlx::query(CALL).bind(known).bind(self.classes).bind(self.slots.cast_signed());
-        let rows = server.all_rows(call.bind(self.owner).bind(self.place).bind(self.duration_ms)).await?;
-        let mut leased = Vec::new();
-        for row in &rows {
-            let Some(run) = row.try_get::<Option<&str>, _>("task_run")? else { continue };
-            leased.push(LeasedTask {
-                run: run.into(),
-                tenant: row.try_get("task_tenant")?,
-                subject: row.try_get("task_subject")?,
-                body: row.try_get("task_body")?,
-                attempt: row.try_get::<i64, _>("task_attempts")?.unsigned_abs(),
-            });
-        }
-        Ok((leased, last_place(&rows)?))
-    }
-}
-
-/// `quorate_give_back`.
-struct GiveBackCall<'a> {
-    run: &'a Name,
-    owner: &'a str,
-    how: &'a GiveBack,
-}
-
-impl WriteCall for GiveBackCall<'_> {
-    /// Whether this process had leased it.
-    type Output = bool;
-
-    async fn call(
-        &self,
-        server: &mut Server,
-        known: Option<i64>,
-    ) -> Result<(Self::Output, i64), sqlx::Error> {
-        const CALL: &str = "SELECT place, given FROM quorate_give_back($1, $2, $3, $4, $5, $6, $7)";
-        let short = |why: &String| why.chars().take(MAX_ERROR_CHARS).collect::<String>();
-        let (state, wait_ms, uncounted, why) = match self.how {
-            GiveBack::Uncounted => (TaskState::Ready, 0, 1_i64, None),
-            GiveBack::Later { wait_ms, why } => (TaskState::Ready, *wait_ms, 0, Some(short(why))),
-            GiveBack::Dead { why } => (TaskState::Dead, 0, 0, Some(short(why))),
-        };
-        let call = sqlx::query(CALL).bind(known).bind(&**self.run).bind(self.owner);
-        let call = call.bind(state.as_str()).bind(wait_ms.cast_signed()).bind(uncounted).bind(why);
-        let rows = server.all_rows(call).await?;
-        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        Ok((row.try_get::<i64, _>("given")? == 1, last_place(&rows)?))
-    }
-}
-
 /// A tenant's share and limits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tenant {
     /// Its name.
     pub name: String,
@@ -645,7 +520,7 @@ pub struct TenantChange {
 }
 
 /// The rate limit of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolQuota {
     /// The pool's name.
     pub pool: String,
@@ -685,20 +560,12 @@ impl Store {
             let (running, waiting) = (limit(change.max_running), limit(change.max_waiting));
             let statement = sql(CHANGE).bind(name).bind(change.weight.map(u64::cast_signed));
             let statement = statement.bind(running.0).bind(running.1).bind(waiting.0).bind(waiting.1);
-            self.execute_on_server(statement).await?;
+            self.rows(statement, &[]).await?;
         }
-        let columns = [Int, Text, Text];
-        let select =
-            "SELECT weight, CAST(max_leased AS TEXT), CAST(max_ready AS TEXT) FROM tenant WHERE name = $1";
-        let rows = self.rows(sql(select).bind(name), &columns).await?;
-        let row = rows.first();
-        let limit = |at| row.and_then(|row| row.opt_text(at)?.parse().ok());
-        Ok(Tenant {
-            name: name.to_owned(),
-            weight: row.map_or(1, |row| row.count(0)),
-            max_running: limit(1),
-            max_waiting: limit(2),
-        })
+        let select = "SELECT CAST(json_build_object('name', name, 'weight', weight, 'max_running', max_leased, \
+            'max_waiting', max_ready) AS TEXT) FROM tenant WHERE name = $1";
+        let unchanged = || Tenant { name: name.to_owned(), weight: 1, max_running: None, max_waiting: None };
+        Ok(self.objects(sql(select).bind(name)).await?.pop().unwrap_or_else(unchanged))
     }
 
     /// Takes permits for calls of a pool.
@@ -732,7 +599,7 @@ impl Store {
              ON CONFLICT (pool) DO UPDATE SET blocked_until_ms = GREATEST(quota.blocked_until_ms, excluded.blocked_until_ms)"
         );
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        self.execute_on_server(sql(BLOCK).bind(pool).bind(wait_ms)).await.map(drop)
+        self.rows(sql(BLOCK).bind(pool).bind(wait_ms), &[]).await.map(drop)
     }
 
     /// Limits the calls of all workers to a pool: calls per hour, and how many may accumulate.
@@ -749,7 +616,7 @@ impl Store {
         );
         let rate = limit.map(|(rate, _)| rate.cast_signed());
         let burst = limit.map(|(_, burst)| burst.cast_signed());
-        self.execute_on_server(sql(SET).bind(pool).bind(rate).bind(burst)).await.map(drop)
+        self.rows(sql(SET).bind(pool).bind(rate).bind(burst), &[]).await.map(drop)
     }
 
     /// The pools that workers have called, and those with a limit.
@@ -759,16 +626,11 @@ impl Store {
     #[crate::boxed]
     pub async fn quotas(&self) -> Result<Vec<PoolQuota>, LedgerError> {
         const QUOTAS: &str = concat!(
-            "SELECT pool, COALESCE(rate, 0), COALESCE(burst, 0), GREATEST(blocked_until_ms - ",
+            "SELECT CAST(json_build_object('pool', pool, 'calls_per_hour', rate, 'burst', burst, 'blocked_ms', \
+                GREATEST(blocked_until_ms - ",
             now!(),
-            ", 0) FROM quota ORDER BY pool"
+            ", 0)) AS TEXT) FROM quota ORDER BY pool"
         );
-        let quota = |row: &Row| {
-            let limit = Some((row.count(1), row.count(2))).filter(|(rate, _)| *rate > 0);
-            let (calls_per_hour, burst) = limit.unzip();
-            PoolQuota { pool: row.text(0).to_owned(), calls_per_hour, burst, blocked_ms: row.count(3) }
-        };
-        let columns = [Text, Int, Int, Int];
-        Ok(self.rows(sql(QUOTAS), &columns).await?.iter().map(quota).collect())
+        self.objects(sql(QUOTAS)).await
     }
 }

@@ -300,6 +300,9 @@ impl Queue {
     pub async fn tenant(&self, name: &str, change: &TenantChange) -> Result<Outcome<Tenant>, Error> {
         let tenant = async |session: &LedgerSession| {
             check_name("tenant", name)?;
+            if *change != TenantChange::default() {
+                session.ensure_writable()?;
+            }
             Ok(session.store.change_tenant(name, change).await?)
         };
         self.with(tenant).await

@@ -1,12 +1,14 @@
 //! A lease: its row in the database, its renewal, and the clock for both.
 
-use std::sync::Weak;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Drives, LedgerError};
 use quorate_protocol::Name;
+use sqlx::FromRow as _;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -16,7 +18,6 @@ use crate::store::connection::{Connection, Writer};
 use crate::store::engine::{Column, Value, rows_lost_error, sql, sql_rows};
 use crate::store::leases::{Leases, OwnLease, now};
 use crate::store::postgres::machine_id;
-use crate::store::postgres::server::LeaseCall;
 
 /// The time after a renewal during which no other process can have the run. It is shorter than the lease, because a
 /// request takes time to arrive.
@@ -43,40 +44,43 @@ impl Lease {
     /// # Errors
     /// When the store does not answer.
     pub(super) async fn acquire(store: &Store, run: &Name) -> Result<Result<Lease, i64>, LedgerError> {
-        let owner = entropy::run_id().to_string();
-        let call = LeaseCall {
-            run: run.to_string(),
-            owner: owner.clone(),
-            place: machine_id(store.dir()),
-            duration_ms: DURATION_MS,
+        const CALL: &str = "SELECT taken, holder, until, place FROM quorate_take_lease($1, $2, $3, $4, $5)";
+        let (owner, place) = (entropy::run_id().to_string(), machine_id(store.dir()));
+        let call = |known: Option<i64>| {
+            sqlx::query(CALL).bind(known).bind(&**run).bind(&owner).bind(&place).bind(DURATION_MS)
         };
         let mut connection = store.writer().await;
         let since = now();
-        let called = connection.write_call(&call).await;
-        let Some((lease, _)) = called.map_err(|error| store.error(error))? else {
-            return Err(store.error(rows_lost_error("lease", 0, 1)));
+        let taken = async {
+            let (rows, _) = connection.write_call(call).await?;
+            let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+            <(i64, Option<String>, Option<i64>)>::from_row(row)
         };
-        match lease.held {
-            Some((holder, _)) if lease.was_taken && holder == owner => {}
-            Some((_, until_ms)) if !lease.was_taken => return Ok(Err(until_ms)),
+        match taken.await.map_err(|error| store.error(error))? {
+            (1, Some(holder), _) if holder == owner => {
+                Ok(Ok(Lease::registered(store, &connection.leases, run, owner, since)))
+            }
+            (0, Some(_), Some(until_ms)) => Ok(Err(until_ms)),
             // A trigger may have put another name or time into the row.
-            _ => return Err(store.error(rows_lost_error("lease", 0, 1))),
+            _ => Err(store.error(rows_lost_error("lease", 0, 1))),
         }
-        Ok(Ok(Lease::registered(store, &connection.leases, run, owner, since)))
     }
 
     /// A lease whose row this process has inserted, requested at `since`, by [`now`].
-    pub(super) async fn adopt(store: &Store, run: &Name, owner: &str, since: Duration) -> Lease {
-        let connection = store.writer().await;
-        Lease::registered(store, &connection.leases, run, owner.to_owned(), since)
-    }
-
-    fn registered(store: &Store, leases: &Leases, run: &Name, owner: String, since: Duration) -> Lease {
-        let weak = store.weak_connection();
-        if leases.insert(run, &owner, since) {
-            tokio::spawn(renew(leases.clone(), weak.clone()));
+    pub(super) fn registered(
+        store: &Store,
+        leases: &Leases,
+        run: &Name,
+        owner: String,
+        since: Duration,
+    ) -> Lease {
+        let connection = Arc::downgrade(&store.connection);
+        let mut own = leases.lock();
+        own.by_run.insert(run.clone(), OwnLease { owner: owner.clone(), since, is_lost: false });
+        if !std::mem::replace(&mut own.are_renewed, true) {
+            tokio::spawn(renew(leases.clone(), connection.clone()));
         }
-        Lease { run: run.clone(), owner, connection: weak }
+        Lease { run: run.clone(), owner, connection }
     }
 }
 
@@ -90,7 +94,8 @@ pub(super) struct LeaseFence {
 impl Drives for LeaseFence {
     async fn drives(&self, until: Instant) -> bool {
         loop {
-            match self.leases.get(&self.run) {
+            let lease = self.leases.lock().by_run.get(&self.run).cloned();
+            match lease {
                 // No other process can take it over.
                 None => return true,
                 Some(lease) if lease.is_lost => return false,
@@ -120,15 +125,18 @@ impl Drop for Lease {
         let (run, owner) = (self.run.clone(), std::mem::take(&mut self.owner));
         runtime.spawn(async move {
             let mut connection = Writer::acquire(connection).await;
-            let _ = release(&mut connection, &run, &owner).await;
-            connection.leases.remove(&run, &owner);
+            if let Ok(engine) = connection.engine().await {
+                let release =
+                    sql("DELETE FROM lease WHERE run = $1 AND owner = $2").bind(&*run).bind(&*owner);
+                let _ = release.execute(engine).await;
+            }
+            let mut own = connection.leases.lock();
+            // The run may have been acquired again meanwhile.
+            if own.by_run.get(&run).is_some_and(|now| now.owner == owner) {
+                own.by_run.remove(&run);
+            }
         });
     }
-}
-
-async fn release(connection: &mut Connection, run: &Name, owner: &str) -> Result<u64, sqlx::Error> {
-    let release = sql("DELETE FROM lease WHERE run = $1 AND owner = $2");
-    release.bind(&**run).bind(owner).execute(connection.engine().await?).await
 }
 
 /// Renews all leases of a process at once, as long as there are any.
@@ -137,18 +145,30 @@ async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
         tokio::time::sleep(RENEW_INTERVAL).await;
         let Some(connection) = connection.upgrade() else { return };
         let mut connection = Writer::acquire(connection).await;
-        let Some(ours) = leases.all_or_stop() else { return };
+        let asked = {
+            let mut own = leases.lock();
+            own.are_renewed = !own.by_run.is_empty();
+            own.by_run.clone()
+        };
+        if asked.is_empty() {
+            return;
+        }
         let row = |(run, lease): (&Name, &OwnLease)| {
             vec![Value::from(&**run), lease.owner.clone().into(), DURATION_MS.into()]
         };
-        let renew = sql_rows(RENEW_HEAD, ours.iter().map(row), RENEW_TAIL);
+        let renew = sql_rows(RENEW_HEAD, asked.iter().map(row), RENEW_TAIL);
         let since = now();
         // Every append checks the lease again; the next one reopens a lost connection.
-        if let Ok(engine) = connection.engine().await
-            && let Ok(rows) = renew.rows(engine, &[Column::Text]).await
-        {
-            let renewed = rows.iter().map(|row| Name::from(row.text(0))).collect();
-            leases.renewed(&ours, &renewed, since);
+        let Ok(engine) = connection.engine().await else { continue };
+        let Ok(rows) = renew.rows(engine, &[Column::Text]).await else { continue };
+        let renewed: BTreeSet<&str> = rows.iter().map(|row| row.text(0)).collect();
+        let mut own = leases.lock();
+        for (run, lease) in &asked {
+            let Some(now) = own.by_run.get_mut(run).filter(|now| now.owner == lease.owner) else { continue };
+            match renewed.contains(&**run) {
+                true => now.since = since,
+                false => now.is_lost = true,
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ pub(in crate::store) fn connect_options(address: &str) -> Result<PgConnectOption
         return refused("it is not a URL", "write it as `postgres://user@host/database?sslmode=verify-full`");
     };
     let parameters = parameters(&url)?;
-    check_contradictions(&url, &parameters)?;
+    check_contradictions(&parameters)?;
     let options = match PgConnectOptions::from_str(address) {
         Ok(options) => options.disable_statement_logging(),
         // The client's message may contain the value, which may be a password.
@@ -77,28 +77,9 @@ fn suggestion(key: &str) -> String {
     }
 }
 
-/// Refuses contradictory parameters: their precedence would depend on the client.
-fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<(), InvalidAddress> {
+/// Refuses contradictory parameters of the encryption.
+fn check_contradictions(parameters: &BTreeMap<String, String>) -> Result<(), InvalidAddress> {
     let has = |key: &str| parameters.contains_key(key);
-    let before = [
-        ("host", url.host_str().is_some_and(|host| !host.is_empty())),
-        ("hostaddr", url.host_str().is_some_and(|host| !host.is_empty())),
-        ("port", url.port().is_some()),
-        ("user", !url.username().is_empty()),
-        ("password", url.password().is_some()),
-        ("dbname", !matches!(url.path(), "" | "/")),
-    ];
-    if let Some((key, _)) = before.iter().find(|(key, given)| *given && has(key)) {
-        return refused(format!("`{key}` occurs before and after the `?`"), "give it once");
-    }
-    for (one, other) in [("host", "hostaddr"), ("options", "options[")] {
-        if has(one) && parameters.keys().any(|key| key.starts_with(other)) {
-            return refused(
-                format!("it has both `{one}` and `{}`", other.trim_end_matches('[')),
-                "give one of them",
-            );
-        }
-    }
     if has("sslcert") != has("sslkey") {
         return refused("it has only one of `sslcert` and `sslkey`", "give the certificate and its key");
     }
@@ -206,14 +187,6 @@ mod tests {
             ("postgres://db/q?sslmode=disable&sslcert=/a&sslkey=/b", "uses no certificate"),
             ("postgres://db/q?sslcert=/a", "one of `sslcert` and `sslkey`"),
             ("postgres:///q?host=/run/pg&sslmode=verify-full", "Unix socket"),
-            ("postgres://db/q?host=other", "before and after the `?`"),
-            ("postgres://db/q?hostaddr=192.0.2.7", "before and after the `?`"),
-            ("postgres://db:5432/q?port=5433", "before and after the `?`"),
-            ("postgres://ada@db/q?user=bob", "before and after the `?`"),
-            ("postgres://ada:s3cret@db/q?password=s3cret", "before and after the `?`"),
-            ("postgres://db/q?dbname=other", "before and after the `?`"),
-            ("postgres:///q?host=a&hostaddr=192.0.2.7", "both `host` and `hostaddr`"),
-            ("postgres://db/q?options=-ca%3D1&options[b]=2", "both `options` and `options`"),
             ("postgres://db/q#s3cret", "it has a `#`"),
             ("postgres:///q?hostaddr=s3cret", "cannot be parsed"),
             ("postgres://db:s3cret", "not a URL"),

@@ -7,7 +7,6 @@ use std::time::Duration;
 use quorate_kernel::ports::ledger::Durability;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
 use sqlx::query::Query;
-use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _, Postgres, Row as _};
 use tokio::time::Instant;
 
@@ -44,13 +43,12 @@ pub(crate) struct Server {
     /// Dropped on a connection loss, so that the server rolls back its transaction and releases its locks.
     connection: Option<PgConnection>,
     options: PgConnectOptions,
-    log_index: SqliteConnection,
     timeouts: Arc<Timeouts>,
     /// Whether a transaction is open, or was when its connection was lost. Its statements must not run outside of it,
     /// so the connection is reopened only after the transaction was given up.
     in_transaction: bool,
-    /// The number of connections so far.
-    connects: u64,
+    /// Whether the connection was reopened since a caller last asked. Facts from an earlier one may be outdated.
+    pub(in crate::store) was_reconnected: bool,
 }
 
 /// Begins a writing transaction. Values read before it began may be outdated; values read while it holds the lock are
@@ -69,21 +67,13 @@ impl Server {
     /// Connects to a server.
     ///
     /// # Errors
-    /// If the server does not answer, or the log's index cannot be opened.
+    /// If the server does not answer.
     pub(super) async fn connect(
         options: PgConnectOptions,
-        log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,
         timeouts: Arc<Timeouts>,
     ) -> Result<Server, sqlx::Error> {
         let connection = Some(open(&options, &timeouts).await?);
-        Ok(Server {
-            connection,
-            options,
-            log_index: log_index.await?,
-            timeouts,
-            in_transaction: false,
-            connects: 1,
-        })
+        Ok(Server { connection, options, timeouts, in_transaction: false, was_reconnected: false })
     }
 
     /// The connection, with the timeouts for waits on it; an error if it was lost.
@@ -125,11 +115,6 @@ impl Server {
         self.connection.is_some()
     }
 
-    /// The number of connections so far. Facts from an earlier connection may be outdated.
-    pub(in crate::store) fn connects(&self) -> u64 {
-        self.connects
-    }
-
     /// Whether a transaction is open, or was when its connection was lost.
     pub(in crate::store) fn in_transaction(&self) -> bool {
         self.in_transaction
@@ -163,10 +148,6 @@ impl Server {
         self.track_result(done)
     }
 
-    pub(in crate::store) fn log_index(&mut self) -> &mut SqliteConnection {
-        &mut self.log_index
-    }
-
     /// Records the result of a statement.
     pub(in crate::store) fn track_result<T>(
         &mut self,
@@ -187,7 +168,7 @@ impl Server {
                 Ok(connection) => {
                     self.connection = Some(connection);
                     self.in_transaction = false;
-                    self.connects += 1;
+                    self.was_reconnected = true;
                 }
                 Err(error) if is_absent(&error) && began.elapsed() < RESTART_TIMEOUT => {
                     if !self.pause_before_retry(began).await {
@@ -201,20 +182,15 @@ impl Server {
     }
 
     pub(in crate::store) async fn close(self) -> Result<(), sqlx::Error> {
-        let closed = match self.connection {
-            Some(connection) => {
-                Wait { timeouts: self.timeouts, limit: CLOSE_TIMEOUT }.on(connection.close()).await
-            }
-            None => Ok(()),
-        };
-        self.log_index.close().await.and(closed)
+        let Some(connection) = self.connection else { return Ok(()) };
+        Wait { timeouts: self.timeouts, limit: CLOSE_TIMEOUT }.on(connection.close()).await
     }
 }
 
 /// Waits for the server.
 pub(in crate::store) struct Wait {
-    pub(super) timeouts: Arc<Timeouts>,
-    pub(super) limit: Duration,
+    timeouts: Arc<Timeouts>,
+    limit: Duration,
 }
 
 impl Wait {
@@ -252,10 +228,7 @@ async fn rewrite(connection: &mut PgConnection, statement: &'static str) -> Resu
     done.and(restored).map(drop)
 }
 
-pub(super) async fn open(
-    options: &PgConnectOptions,
-    patience: &Arc<Timeouts>,
-) -> Result<PgConnection, sqlx::Error> {
+async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<PgConnection, sqlx::Error> {
     let connecting = async {
         let mut connection = options.connect().await?;
         sqlx::raw_sql(SESSION).execute(&mut connection).await?;
@@ -284,102 +257,7 @@ pub(in crate::store) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// The appends of one statement.
-#[derive(Debug, Default)]
-pub(in crate::store) struct AppendCall {
-    /// Whether the server syncs before it acknowledges.
-    pub(in crate::store) synced: bool,
-    /// One entry per append: its run, the number of its first record, the leaf of the record before that, the owner
-    /// name of this process's lease, and its number of records.
-    pub(in crate::store) runs: Vec<String>,
-    pub(in crate::store) firsts: Vec<i64>,
-    pub(in crate::store) ends: Vec<Option<String>>,
-    pub(in crate::store) owners: Vec<Option<String>>,
-    pub(in crate::store) counts: Vec<i64>,
-    /// One entry per record.
-    pub(in crate::store) kinds: Vec<String>,
-    pub(in crate::store) heads: Vec<String>,
-    pub(in crate::store) datas: Vec<String>,
-    /// One entry per body, with the index of its append, from 1.
-    pub(in crate::store) hashes: Vec<String>,
-    pub(in crate::store) texts: Vec<String>,
-    pub(in crate::store) body_of: Vec<i64>,
-    /// The changes of the index, as JSON.
-    pub(in crate::store) changes: String,
-}
-
-/// A request for a run's lease.
-#[derive(Debug)]
-pub(in crate::store) struct LeaseCall {
-    pub(in crate::store) run: String,
-    pub(in crate::store) owner: String,
-    pub(in crate::store) place: String,
-    pub(in crate::store) duration_ms: i64,
-}
-
-/// The lease of a run after a request for it.
-#[derive(Debug)]
-pub(in crate::store) struct LeaseRow {
-    pub(in crate::store) was_taken: bool,
-    /// The owner, and the expiry in milliseconds since the Unix epoch; `None` if the run is free.
-    pub(in crate::store) held: Option<(String, i64)>,
-}
-
-/// A writing function of the schema.
-pub(in crate::store) trait WriteCall {
-    type Output;
-
-    /// Calls the function. `known` is the position up to which no gap was found. Returns the function's result, and the
-    /// position of the last record.
-    fn call(
-        &self,
-        server: &mut Server,
-        known: Option<i64>,
-    ) -> impl Future<Output = Result<(Self::Output, i64), sqlx::Error>> + Send;
-}
-
-impl WriteCall for AppendCall {
-    /// Whether each append fits its run. The others are not written.
-    type Output = Vec<bool>;
-
-    async fn call(
-        &self,
-        server: &mut Server,
-        known: Option<i64>,
-    ) -> Result<(Self::Output, i64), sqlx::Error> {
-        const CALL: &str = "SELECT fits, place FROM \
-            quorate_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-        let call = sqlx::query(CALL).bind(self.synced).bind(known);
-        let call = call.bind(&self.runs).bind(&self.firsts).bind(&self.ends);
-        let call =
-            call.bind(&self.owners).bind(&self.counts).bind(&self.kinds).bind(&self.heads).bind(&self.datas);
-        let call = call.bind(&self.hashes).bind(&self.texts).bind(&self.body_of).bind(&self.changes);
-        let rows = server.all_rows(call).await?;
-        let fits = rows.iter().map(|row| Ok(row.try_get::<i64, _>("fits")? == 1));
-        Ok((fits.collect::<Result<_, sqlx::Error>>()?, last_place(&rows)?))
-    }
-}
-
-impl WriteCall for LeaseCall {
-    type Output = LeaseRow;
-
-    async fn call(
-        &self,
-        server: &mut Server,
-        known: Option<i64>,
-    ) -> Result<(Self::Output, i64), sqlx::Error> {
-        const CALL: &str = "SELECT place, taken, holder, until FROM quorate_take_lease($1, $2, $3, $4, $5)";
-        let call = sqlx::query(CALL).bind(known).bind(&self.run).bind(&self.owner);
-        let rows = server.all_rows(call.bind(&self.place).bind(self.duration_ms)).await?;
-        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        let holder: Option<String> = row.try_get("holder")?;
-        let until: Option<i64> = row.try_get("until")?;
-        let lease = LeaseRow { was_taken: row.try_get::<i64, _>("taken")? == 1, held: holder.zip(until) };
-        Ok((lease, last_place(&rows)?))
-    }
-}
-
-/// The position of the last record, which is in each row of a result.
+/// The position of the last record, which is in each row of a writing function's result.
 pub(in crate::store) fn last_place(rows: &[PgRow]) -> Result<i64, sqlx::Error> {
     rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get("place")
 }

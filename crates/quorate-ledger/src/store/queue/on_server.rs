@@ -1,18 +1,17 @@
 //! Appending on a server, with one statement that holds the writers' lock only while it runs. A cached tail is enough
 //! to chain a record to its run, because the server compares the record's number with the run's next one.
 
-use std::collections::BTreeMap;
-
+use quorate_kernel::attempts::object;
 use quorate_kernel::ports::ledger::{Durability, LedgerError};
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Json;
 use serde_json::json;
+use sqlx::Row as _;
 
 use super::super::connection::Connection;
-use super::super::engine::{Column, Engine, sql};
 use super::super::index::Change;
-use super::super::postgres::server::AppendCall;
+use super::super::merge::record_head;
 use super::super::run_signers::KeyEvent;
-use super::{AppendRules, ChainedAppend, PreparedAppend, Reply, chain};
+use super::{AppendRules, PreparedAppend, Reply, chain_all, keep_tails};
 
 /// Whether an append can be part of one call. It must be unsigned, because signing needs the ledger's keys and
 /// checkpoints, and must change no more than its own run.
@@ -30,98 +29,76 @@ pub(super) async fn append(
     appends: Vec<PreparedAppend>,
     durability: Durability,
 ) -> Result<Vec<Reply>, sqlx::Error> {
+    const CALL: &str = "SELECT fits, place FROM \
+        quorate_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
     let leases = connection.leases.clone();
     let mut tails = std::mem::take(&mut connection.tails);
-    let engine = connection.engine().await?;
     let rules = AppendRules { tails_are_checked: true, ..AppendRules::default() };
-    let (mut results, mut ahead) = (Vec::with_capacity(appends.len()), BTreeMap::new());
-    let mut chained: Vec<(usize, ChainedAppend)> = Vec::with_capacity(appends.len());
-    for (at, append) in appends.into_iter().enumerate() {
-        let fits = chain(engine, &mut tails, &mut ahead, append, &rules).await?;
-        results.push(fits.map(|links| {
-            let next = links.next();
-            chained.push((at, links));
-            next
-        }));
-    }
-    let call = append_call(chained.iter_mut().map(|(_, links)| links), durability, |run| leases.owner(run));
+    let engine = connection.engine().await?;
+    let (mut results, mut ahead, mut chained) = chain_all(engine, &mut tails, appends, &rules).await?;
     if chained.is_empty() {
         return Ok(results);
     }
-    let Some((fits, was_repeated)) = connection.write_call(&call).await? else { return Ok(results) };
+    let synced = durability == Durability::Synced;
+    let all = || chained.iter().map(|(_, links)| links);
+    let runs: Vec<String> = all().map(|links| links.run.to_string()).collect();
+    let firsts: Vec<i64> = all().map(|links| links.from.cast_signed()).collect();
+    let ends: Vec<Option<String>> = all().map(|links| links.after.clone()).collect();
+    let owners: Vec<Option<String>> = all().map(|links| leases.owner(&links.run)).collect();
+    let counts: Vec<i64> = all().map(|links| links.records.len() as i64).collect();
+    let records = || all().flat_map(|links| &links.records);
+    let kinds: Vec<&str> = records().map(|record| record.kind).collect();
+    let heads: Vec<&str> = records().map(|record| &*record.head).collect();
+    let datas: Vec<&str> = records().map(|record| &*record.data).collect();
+    // The functions count appends from 1.
+    let bodies =
+        || (1_i64..).zip(all()).flat_map(|(at, links)| links.bodies.iter().map(move |body| (at, body)));
+    let hashes: Vec<&str> = bodies().map(|(_, body)| &*body.sha256).collect();
+    let texts: Vec<&str> = bodies().map(|(_, body)| &*body.text).collect();
+    let body_of: Vec<i64> = bodies().map(|(at, _)| at).collect();
+    let changes = (1_i64..).zip(all());
+    let changes: Json = changes
+        .flat_map(|(at, links)| links.changes.iter().map(move |change| change_entry(change, at)))
+        .collect();
+    let changes = changes.to_string();
+    let call = |known: Option<i64>| {
+        let call = sqlx::query(CALL).bind(synced).bind(known).bind(&runs).bind(&firsts).bind(&ends);
+        let call = call.bind(&owners).bind(&counts).bind(&kinds).bind(&heads).bind(&datas);
+        call.bind(&hashes).bind(&texts).bind(&body_of).bind(&changes)
+    };
+    let (rows, was_repeated) = connection.write_call(call).await?;
     if was_repeated {
         // The cached values come from a lost connection.
         tails.clear();
     }
-    for ((at, links), fits) in chained.into_iter().zip(fits) {
+    for ((at, links), row) in chained.drain(..).zip(rows) {
+        let fits = row.try_get::<i64, _>("fits")? == 1;
         // The lost call may have written the records. If so, they are in the ledger, byte for byte.
-        let is_there = was_repeated && !fits && is_written(connection.engine().await?, &links).await?;
+        let is_there = match links.records.last() {
+            Some(last) if was_repeated && !fits => {
+                let there = record_head(connection.engine().await?, &links.run, last.n).await?;
+                there.is_some_and(|head| head == last.head)
+            }
+            _ => false,
+        };
         if !fits && !is_there {
             ahead.remove(&links.run);
             results[at] = Err(LedgerError::Conflict { run: links.run });
         }
     }
-    tails.extend(ahead.into_iter().filter(|(_, ahead)| !ahead.ends).map(|(run, ahead)| (run, ahead.tail)));
+    keep_tails(&mut tails, ahead);
     connection.tails = tails;
     Ok(results)
 }
 
-/// Whether the last record of an append is at its position in the ledger.
-async fn is_written(engine: &mut Engine, links: &ChainedAppend) -> Result<bool, sqlx::Error> {
-    let Some(last) = links.records.last() else { return Ok(false) };
-    let there = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(&*links.run).bind(last.n);
-    Ok(there.row(engine, &[Column::Text]).await?.is_some_and(|row| row.text(0) == last.head))
-}
-
-/// The call that writes appends. Takes their changes and bodies out of them.
-fn append_call<'a>(
-    chained: impl Iterator<Item = &'a mut ChainedAppend>,
-    durability: Durability,
-    owner: impl Fn(&Name) -> Option<String>,
-) -> AppendCall {
-    let mut call = AppendCall { synced: durability == Durability::Synced, ..AppendCall::default() };
-    let mut changes = Vec::new();
-    for (links, at) in chained.zip(1_i64..) {
-        call.runs.push(links.run.to_string());
-        call.firsts.push(links.from.cast_signed());
-        call.ends.push(links.after.take());
-        call.owners.push(owner(&links.run));
-        call.counts.push(links.records.len() as i64);
-        for record in &links.records {
-            call.kinds.push(record.kind.to_owned());
-            call.heads.push(record.head.clone());
-            call.datas.push(record.data.clone());
-        }
-        for body in links.bodies.drain(..) {
-            call.hashes.push(body.sha256);
-            call.texts.push(body.text.to_string());
-            call.body_of.push(at);
-        }
-        changes.extend(links.changes.drain(..).filter_map(|change| change_entry(change, at)));
+/// The change of a run's row, in the format of the server's function.
+fn change_entry(change: &Change, at: i64) -> Json {
+    const COLUMNS: [&str; 7] =
+        ["subject", "artifact_type", "artifact_sha256", "council", "log_path", "mode", "producer"];
+    let mut entry = object(json!(change));
+    entry.insert("append".to_owned(), json!(at));
+    if let Some(Json::Array(values)) = entry.remove("columns") {
+        entry.extend(COLUMNS.map(str::to_owned).into_iter().zip(values));
     }
-    call.changes = Json::Array(changes).to_string();
-    call
-}
-
-/// The changes of a run's row, in the format of the server's function.
-fn change_entry(change: Change, at: i64) -> Option<Json> {
-    Some(match change {
-        Change::Opened { at_ms, columns } => {
-            let [subject, artifact_type, artifact_sha256, council, log_path, mode, producer] = columns;
-            json!({
-                "append": at, "what": "opened", "at_ms": at_ms, "subject": subject, "artifact_type": artifact_type,
-                "artifact_sha256": artifact_sha256, "council": council, "log_path": log_path, "mode": mode,
-                "producer": producer,
-            })
-        }
-        Change::Decided { at_ms, verdict } => {
-            json!({"append": at, "what": "decided", "at_ms": at_ms, "verdict": verdict})
-        }
-        Change::Reopened => json!({"append": at, "what": "reopened"}),
-        Change::Overridden { verdict, unlogged } => {
-            json!({"append": at, "what": "overridden", "verdict": verdict, "unlogged": unlogged})
-        }
-        Change::Ended => json!({"append": at, "what": "ended"}),
-        Change::Held { .. } | Change::Released { .. } | Change::Imported { .. } => return None,
-    })
+    Json::Object(entry)
 }
