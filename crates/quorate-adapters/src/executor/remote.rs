@@ -16,8 +16,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::executor::{
-    About, AttemptInfo, ConfigError, Executor, Failure, Invocation, Notes, Reply, Retry, Settings,
-    SideEffect, Usage,
+    About, AttemptInfo, ConfigError, Executor, Failure, Invocation, Notes, Reply, Settings, SideEffect,
 };
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Json, Name, PartKind};
@@ -374,102 +373,27 @@ impl Message {
     }
 }
 
-/// How it ended.
+/// How it ended, and what is known of the call.
 #[derive(Serialize, Deserialize)]
 struct Answer {
-    result: Outcome,
-    /// What is known of the call, however it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_words: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    no_stand_in: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    refused_tools: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Text {
-        text: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        #[serde(default)]
-        usage: Usage,
-    },
-    TimedOut,
-    Failed {
-        message: String,
-        /// `soon`, `never`, or after how many milliseconds.
-        retry: WireRetry,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum WireRetry {
-    Soon,
-    After(u64),
-    Never,
+    result: Result<Reply, Failure>,
+    #[serde(default)]
+    info: AttemptInfo,
 }
 
 impl Answer {
-    /// The result of a call, with what was noted meanwhile.
-    fn of(result: Result<Reply, Failure>, info: AttemptInfo) -> Answer {
-        let result = match result {
-            Ok(Reply { text, model, usage, posted: _ }) => Outcome::Text { text, model, usage },
-            Err(Failure::TimedOut) => Outcome::TimedOut,
-            Err(Failure::Failed { message, retry }) => Outcome::Failed {
-                message,
-                retry: match retry {
-                    Retry::Soon => WireRetry::Soon,
-                    Retry::After(pause) => {
-                        WireRetry::After(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
-                    }
-                    Retry::Never => WireRetry::Never,
-                },
-            },
-        };
-        let AttemptInfo { usage, model, version, last_words, no_stand_in, refused_tools, .. } = info;
-        Answer { result, model, version, last_words, usage, no_stand_in, refused_tools }
-    }
-
-    /// The reason for a missing answer.
-    fn failure(&self) -> Option<String> {
-        match &self.result {
-            Outcome::Text { .. } => None,
-            Outcome::TimedOut => Some(Failure::TimedOut.to_string()),
-            Outcome::Failed { message, .. } => Some(message.clone()),
-        }
+    /// An answer without a call.
+    fn refusal(failure: Failure) -> Answer {
+        Answer { result: Err(failure), info: AttemptInfo::default() }
     }
 
     /// The result, with what is known of the call noted.
     fn note(self, notes: &Notes) -> Result<Reply, Failure> {
+        let AttemptInfo { usage, model, version, last_words, no_stand_in, refused_tools, .. } = self.info;
         notes.note(|info| {
-            info.usage = self.usage.or(info.usage);
-            info.model = self.model.or(info.model.take());
-            info.version = self.version.or(info.version.take());
-            info.last_words = self.last_words.or(info.last_words.take());
-            info.no_stand_in |= self.no_stand_in;
-            info.refused_tools.extend(self.refused_tools);
+            let before = std::mem::take(info);
+            *info = AttemptInfo { usage, model, version, last_words, no_stand_in, refused_tools, ..before };
         });
-        match self.result {
-            Outcome::Text { text, model, usage } => Ok(Reply { text, model, usage, posted: None }),
-            Outcome::TimedOut => Err(Failure::TimedOut),
-            Outcome::Failed { message, retry } => Err(Failure::Failed {
-                message,
-                retry: match retry {
-                    WireRetry::Soon => Retry::Soon,
-                    WireRetry::After(ms) => Retry::After(Duration::from_millis(ms)),
-                    WireRetry::Never => Retry::Never,
-                },
-            }),
-        }
+        self.result
     }
 }

@@ -75,7 +75,8 @@ pub struct Invocation {
 }
 
 /// An answer to an invocation. The kernel checks it against the schema.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Reply {
     /// The text of the answer, or of what was said in its place.
     pub text: String,
@@ -84,6 +85,7 @@ pub struct Reply {
     /// The cost, if the service reports it. [`AttemptInfo::usage`] counts in its place where it is set.
     pub usage: Usage,
     /// The turn, where the other side has put what was said into the conversation itself.
+    #[serde(skip)]
     pub posted: Option<Name>,
 }
 
@@ -93,7 +95,8 @@ pub struct Reply {
 pub struct Notes(Arc<Mutex<AttemptInfo>>);
 
 /// The content of [`Notes`].
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AttemptInfo {
     /// What the attempt cost.
     pub usage: Option<Usage>,
@@ -202,7 +205,7 @@ impl Admission {
 }
 
 /// The reason for the missing reply.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
     /// The deadline passed. Not retried.
     #[error("timed out")]
@@ -218,7 +221,7 @@ pub enum Failure {
 }
 
 /// Whether the same question may be asked again after a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Retry {
     /// After the caller's own pause.
     Soon,

@@ -2,8 +2,7 @@
 //! queueing tasks publishes a message on `q1.<tenant>.ev.queue`. Listeners subscribe to the subjects of all tenants. No
 //! work waits for NATS: while it is unreachable, readers poll the ledger.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorate_adapters::nats::{Address, Change, ConnectError, Connection};
@@ -83,7 +82,7 @@ impl NatsEvents {
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, Error> {
         let address = events_address(&options.servers)?;
         let (notice, notices) = mpsc::unbounded_channel();
-        let link = Arc::new(Link::new(events.clone(), address, notice));
+        let link = Arc::new(Link { events: events.clone(), address, notice, state: Mutex::default() });
         let refused = |error| refused(&link.address, &error);
         let connection = connect(&link).await.map_err(refused)?;
         let sending = options.publishes.then(|| publish(events, connection.clone()));
@@ -172,42 +171,40 @@ struct Link {
     events: CommitEvents,
     address: Address,
     notice: UnboundedSender<String>,
-    is_subscribed: AtomicBool,
-    is_connected: AtomicBool,
+    state: Mutex<LinkState>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    is_subscribed: bool,
+    is_connected: bool,
     /// Whether the server refuses the subscription.
-    is_refused: AtomicBool,
+    is_refused: bool,
     /// Whether the user was told that the server does not answer.
-    is_away: AtomicBool,
+    is_away: bool,
 }
 
 impl Link {
-    fn new(events: CommitEvents, address: Address, notice: UnboundedSender<String>) -> Link {
-        let [is_subscribed, is_connected, is_refused, is_away] = [const { AtomicBool::new(false) }; 4];
-        Link { events, address, notice, is_subscribed, is_connected, is_refused, is_away }
-    }
-
     fn changed(&self, change: Change) {
-        match change {
+        self.update(|state| match change {
             Change::Connected => {
-                self.is_connected.store(true, Ordering::SeqCst);
-                self.is_refused.store(false, Ordering::SeqCst);
-                if self.is_away.swap(false, Ordering::SeqCst) {
+                (state.is_connected, state.is_refused) = (true, false);
+                if std::mem::take(&mut state.is_away) {
                     self.say("answers again");
                 }
             }
-            Change::Lost => self.is_gone("the connection was lost"),
-            Change::Missed => return self.events.tell(CommitEvent::All),
+            Change::Lost => self.is_gone(state, "the connection was lost"),
+            Change::Missed => self.events.tell(CommitEvent::All),
             Change::Refused(why) => {
-                self.is_refused.store(true, Ordering::SeqCst);
+                state.is_refused = true;
                 self.say(&format!("refuses events: {why}"));
             }
-        }
-        self.update();
+        });
     }
 
-    fn is_gone(&self, why: &str) {
-        self.is_connected.store(false, Ordering::SeqCst);
-        if !self.is_away.swap(true, Ordering::SeqCst) {
+    fn is_gone(&self, state: &mut LinkState, why: &str) {
+        state.is_connected = false;
+        if !std::mem::replace(&mut state.is_away, true) {
             self.say(&format!(
                 "does not answer ({why}): runs go on, watchers ask the ledger itself, and it is tried again"
             ));
@@ -218,9 +215,10 @@ impl Link {
         let _ = self.notice.send(format!("{} {what}", self.address));
     }
 
-    fn update(&self) {
-        let is = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
-        self.events.set_listening(is(&self.is_subscribed) && is(&self.is_connected) && !is(&self.is_refused));
+    fn update(&self, change: impl FnOnce(&mut LinkState)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        self.events.set_listening(state.is_subscribed && state.is_connected && !state.is_refused);
     }
 }
 
@@ -231,7 +229,7 @@ async fn connect(link: &Arc<Link>) -> Result<Connection, ConnectError> {
     };
     match Connection::open(&link.address, CLIENT_NAME, changed()).await {
         Err(ConnectError::Absent(why)) => {
-            link.is_gone(&why);
+            link.update(|state| link.is_gone(state, &why));
             Connection::in_background(&link.address, CLIENT_NAME, changed()).await
         }
         done => done,
@@ -300,8 +298,7 @@ async fn listen(
     };
     let subscribed = connection.subscribe(subjects.to_owned()).await;
     let mut subscription = subscribed.map_err(ConnectError::Refused)?;
-    link.is_subscribed.store(true, Ordering::SeqCst);
-    link.update();
+    link.update(|state| state.is_subscribed = true);
     Ok(tokio::spawn(async move {
         while let Some(payload) = subscription.next().await {
             match heard {

@@ -150,10 +150,9 @@ impl Server {
     /// Answers a question, or tells the asker that it is being worked on.
     async fn take(&mut self, received: Received) -> Option<ServeEvent> {
         let reply = received.reply?;
-        let (message, event) = self.begin(&received.payload, &reply).unwrap_or_else(|refused| {
-            let answer = Answer::of(Err(refused), Default::default());
-            (Message::Answered(Box::new(answer)).write(), None)
-        });
+        let (message, event) = self
+            .begin(&received.payload, &reply)
+            .unwrap_or_else(|refused| (Message::Answered(Box::new(Answer::refusal(refused))).write(), None));
         self.send(&reply, message).await;
         event
     }
@@ -230,20 +229,21 @@ impl Server {
             Ok(ended) => ended,
             Err(error) => {
                 let failure = Failure::failed(format!("its executor failed: {error}"));
-                (error.id(), Answer::of(Err(failure), Default::default()))
+                (error.id(), Answer::refusal(failure))
             }
         };
         // A call that was withdrawn has no job any more.
         let is_it = |job: &Job| matches!(&job.state, State::AtWork { call: of, .. } if *of == call);
         let key = self.jobs.iter().find(|(_, job)| is_it(job)).map(|(key, _)| key.clone())?;
         let mut job = self.jobs.remove(&key)?;
-        let mut failure = answer.failure();
+        let failure_of = |answer: &Answer| answer.result.as_ref().err().map(ToString::to_string);
+        let mut failure = failure_of(&answer);
         let mut message = Message::Answered(Box::new(answer)).write();
         let limit = self.client.server_info().max_payload;
         if message.len() > limit {
             let why = format!("the answer has {} bytes, and the NATS servers take {limit}", message.len());
-            let refused = Answer::of(Err(Failure::never(why)), Default::default());
-            failure = refused.failure();
+            let refused = Answer::refusal(Failure::never(why));
+            failure = failure_of(&refused);
             message = Message::Answered(Box::new(refused)).write();
         }
         for listener in std::mem::take(&mut job.listeners).into_values() {
@@ -310,7 +310,7 @@ async fn answer(served: Arc<Served>, question: Question, schema: Schema, bytes: 
         Ok(invocation) => ask(&served, invocation, deadline).await,
         Err(why) => Err(Failure::never(why)),
     };
-    Answer::of(result, notes.read())
+    Answer { result, info: notes.read() }
 }
 
 async fn ask(served: &Served, invocation: Invocation, deadline: Instant) -> Result<Reply, Failure> {

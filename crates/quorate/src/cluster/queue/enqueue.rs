@@ -331,26 +331,20 @@ pub(crate) async fn wait_for_sweep(
         if ended.is_empty() {
             return write_log_lines(session).await;
         }
-        for task in ended {
-            let outcome = outcome_of(session, &task).await?;
-            for at in files.get(&task.run).into_iter().flatten() {
+        for (run, state, error) in ended {
+            let outcome = match state {
+                TaskState::Done => SweptOutcome::of(&report::load(session, &run).await?),
+                TaskState::Cancelled => SweptOutcome::Failed { why: "the task was cancelled".to_owned() },
+                _ => SweptOutcome::Failed {
+                    why: error.unwrap_or_else(|| format!("the task of run {run} is dead")),
+                },
+            };
+            for at in files.get(&run).into_iter().flatten() {
                 report.files[*at].outcome = outcome.clone();
                 observer.ended(&report.files[*at]);
             }
         }
     }
-}
-
-async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOutcome, Error> {
-    let run = &task.run;
-    Ok(match task.state {
-        TaskState::Done => SweptOutcome::of(&report::load(session, run).await?),
-        TaskState::Cancelled => SweptOutcome::Failed { why: "the task was cancelled".to_owned() },
-        _ => {
-            let why = task.error.clone().unwrap_or_else(|| format!("the task of run {run} is dead"));
-            SweptOutcome::Failed { why }
-        }
-    })
 }
 
 /// Reads and redacts a draft for the queue.
@@ -517,29 +511,21 @@ pub(crate) async fn wait_for_convenings(
         if ended.is_empty() {
             return Ok(());
         }
-        for task in ended {
-            let outcome = match task.state {
-                TaskState::Done => session.partial_history(&task.run).await?.outcome(),
+        for (run, state, error) in ended {
+            let outcome = match state {
+                TaskState::Done => session.partial_history(&run).await?.outcome(),
                 _ => None,
             };
             let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned));
-            for subject in queued.iter_mut().filter(|subject| subject.run == task.run) {
-                subject.state = task.state;
-                subject.outcome.clone_from(&word);
-                subject.error.clone_from(&task.error);
+            for subject in queued.iter_mut().filter(|subject| subject.run == run) {
+                (subject.state, subject.outcome, subject.error) = (state, word.clone(), error.clone());
             }
         }
     }
 }
 
-/// A task that has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct EndedTask {
-    run: Name,
-    state: TaskState,
-    /// The error of a dead task.
-    error: Option<String>,
-}
+/// A task that has ended: its run, its state, and the error of a dead one.
+type EndedTask = (Name, TaskState, Option<String>);
 
 /// Waits until some of the open tasks have ended, removes these and returns them. Returns an empty list once all have ended.
 ///
@@ -553,7 +539,7 @@ async fn next_ended(session: &LedgerSession, open: &mut Vec<Name>) -> Result<Vec
             Some((state, _)) if !state.is_final() => true,
             found => {
                 let (state, error) = found.unwrap_or((TaskState::Cancelled, None));
-                ended.push(EndedTask { run: run.clone(), state, error });
+                ended.push((run.clone(), state, error));
                 false
             }
         });

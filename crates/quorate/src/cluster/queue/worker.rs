@@ -97,21 +97,25 @@ impl Attempt {
             tenant: task.tenant.clone(),
             subject: task.subject.clone(),
             attempt: task.attempt,
-            end: "",
+            end: "lost",
             outcome: None,
             why: None,
             wait_ms: None,
         }
     }
 
-    fn ended(self, end: &TaskEnd) -> Attempt {
-        let (outcome, why, wait_ms) = match end {
-            TaskEnd::Done { word } => (Some(word.clone()), None, None),
-            TaskEnd::GivenBack(GiveBack::Later { wait_ms, why }) => (None, Some(why.clone()), Some(*wait_ms)),
-            TaskEnd::GivenBack(GiveBack::Dead { why }) => (None, Some(why.clone()), None),
-            TaskEnd::Lost | TaskEnd::GivenBack(GiveBack::Uncounted) => (None, None, None),
-        };
-        Attempt { end: end.word(), outcome, why, wait_ms, ..self }
+    /// Gives the task back to the queue. Another worker has it if the lease of this one has expired.
+    async fn give_back(self, session: &LedgerSession, how: GiveBack) -> Result<Attempt, Error> {
+        if !session.store.give_back(&self.run, &how).await? {
+            return Ok(self);
+        }
+        Ok(match how {
+            GiveBack::Uncounted => Attempt { end: "released", ..self },
+            GiveBack::Later { wait_ms, why } => {
+                Attempt { end: "later", why: Some(why), wait_ms: Some(wait_ms), ..self }
+            }
+            GiveBack::Dead { why } => Attempt { end: "dead", why: Some(why), ..self },
+        })
     }
 }
 
@@ -131,19 +135,20 @@ pub struct WorkerSummary {
 }
 
 impl WorkerSummary {
-    fn add(&mut self, end: &TaskEnd) {
+    fn add(&mut self, end: &str) {
         let count = match end {
-            TaskEnd::Done { .. } => &mut self.done,
-            TaskEnd::GivenBack(GiveBack::Later { .. }) => &mut self.later,
-            TaskEnd::GivenBack(GiveBack::Dead { .. }) => &mut self.dead,
-            TaskEnd::GivenBack(GiveBack::Uncounted) => &mut self.released,
-            TaskEnd::Lost => &mut self.lost,
+            "done" => &mut self.done,
+            "later" => &mut self.later,
+            "dead" => &mut self.dead,
+            "released" => &mut self.released,
+            _ => &mut self.lost,
         };
         *count += 1;
     }
 }
 
-type Ended = (Attempt, Result<TaskEnd, Error>);
+/// An attempt as it began, and as it ended.
+type Ended = (Attempt, Result<Attempt, Error>);
 
 /// Works until `stop`, or until the queue is empty. Then the worker stops claiming, waits for its tasks for the grace
 /// period, and gives the rest back without counting the attempt.
@@ -159,7 +164,7 @@ pub(super) async fn work(
     // A keyring that cannot be read would make every task dead.
     session.keys().trusted_keys()?;
     share_quota(Arc::new(StoreQuota::new(&session.store)));
-    let worker = Worker { session: session.clone(), bundles: Arc::default(), show };
+    let worker = Worker { session: session.clone(), show };
     let mut stop = pin!(stop);
     // Ends when this call returns.
     let mut counting = JoinSet::new();
@@ -215,30 +220,30 @@ pub(super) async fn work(
 
 struct Worker<'a> {
     session: Arc<LedgerSession>,
-    bundles: Arc<Bundles>,
     show: &'a dyn Fn(WorkerEvent),
 }
 
 impl Worker<'_> {
     fn start(&self, running: &mut JoinSet<Ended>, task: ClaimedTask, mut abandoned: watch::Receiver<bool>) {
-        let name = Attempt::of(&task);
-        let (session, bundles) = (self.session.clone(), self.bundles.clone());
+        let attempt = Attempt::of(&task);
+        let session = self.session.clone();
         let events = session.environment.commit_events.clone();
-        events.set_tenant(&name.run, Some(&name.tenant));
-        metrics::claimed(&name.tenant, name.attempt);
+        events.set_tenant(&attempt.run, Some(&attempt.tenant));
+        metrics::claimed(&attempt.tenant, attempt.attempt);
         // One thread for each task, so that runs use all cores without blocking each other.
         running.spawn(async move {
-            let run = task.run.clone();
             let mine = session.clone();
             // Dropped only after the task was given back; by then the lease refuses further appends.
-            let mut work = pin!(run_on_own_thread(async move { execute(&mine, &bundles, task).await }));
+            let mut work = pin!(run_on_own_thread(async move { execute(&mine, task).await }));
             let end = tokio::select! {
                 end = &mut work => end,
                 // Another worker continues it at once. An error means that the worker was dropped.
-                () = async { drop(abandoned.wait_for(|abandoned| *abandoned).await) } => give_back(&session, &run, GiveBack::Uncounted).await,
+                () = async { drop(abandoned.wait_for(|abandoned| *abandoned).await) } => {
+                    attempt.clone().give_back(&session, GiveBack::Uncounted).await
+                }
             };
-            events.set_tenant(&name.run, None);
-            (name, end)
+            events.set_tenant(&attempt.run, None);
+            (attempt, end)
         });
     }
 
@@ -246,13 +251,13 @@ impl Worker<'_> {
         match ended {
             Ok((attempt, end)) => {
                 // Without an answer the lease expires, and another worker takes the task over.
-                let end = end.unwrap_or_else(|error| {
+                let ended = end.unwrap_or_else(|error| {
                     (self.show)(WorkerEvent::Unavailable(error.first_message()));
-                    TaskEnd::Lost
+                    attempt
                 });
-                summary.add(&end);
-                metrics::ended(&attempt.tenant, end.word());
-                (self.show)(WorkerEvent::Ended(attempt.ended(&end)));
+                summary.add(ended.end);
+                metrics::ended(&ended.tenant, ended.end);
+                (self.show)(WorkerEvent::Ended(ended));
             }
             Err(gone) => {
                 if let Ok(panic) = gone.try_into_panic() {
@@ -263,70 +268,34 @@ impl Worker<'_> {
     }
 }
 
-/// Gives a task back to the queue.
-async fn give_back(session: &LedgerSession, run: &Name, how: GiveBack) -> Result<TaskEnd, Error> {
-    let given = session.store.give_back(run, &how).await?;
-    Ok(if given { TaskEnd::GivenBack(how) } else { TaskEnd::Lost })
-}
-
 /// The most attempts of a task.
 const MAX_ATTEMPTS: u64 = 3;
 /// The delay after the first failure, in milliseconds. Each further failure multiplies it by four.
 const FIRST_WAIT_MS: u64 = 10_000;
-/// How many bundles a worker caches.
-const MAX_BUNDLES: usize = 64;
-
-/// A worker's cache of bundles, by the hash of their text.
-#[derive(Default)]
-struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
-
-/// The result of an attempt at a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum TaskEnd {
-    /// The run has ended with this verdict or outcome.
-    Done { word: String },
-    /// The task is in the queue again.
-    GivenBack(GiveBack),
-    /// The lease of this worker expired, and another worker has the task.
-    Lost,
-}
-
-impl TaskEnd {
-    /// The word in JSON and in metrics.
-    fn word(&self) -> &'static str {
-        match self {
-            TaskEnd::Done { .. } => "done",
-            TaskEnd::GivenBack(GiveBack::Later { .. }) => "later",
-            TaskEnd::GivenBack(GiveBack::Dead { .. }) => "dead",
-            TaskEnd::GivenBack(GiveBack::Uncounted) => "released",
-            TaskEnd::Lost => "lost",
-        }
-    }
-}
-
 /// Executes a task's run to its end, or gives the task back.
 ///
 /// # Errors
 /// If the ledger does not answer. The lease then expires, and another worker takes the task over.
-async fn execute(session: &LedgerSession, bundles: &Bundles, task: ClaimedTask) -> Result<TaskEnd, Error> {
+async fn execute(session: &LedgerSession, task: ClaimedTask) -> Result<Attempt, Error> {
+    let attempt = Attempt::of(&task);
     // Every earlier worker died during this task: close its run without asking a member again.
     let is_last = task.attempt > MAX_ATTEMPTS;
-    let how = match hold_run(session, bundles, &task, is_last).await {
+    let how = match hold_run(session, &task, is_last).await {
         Ok(outcome) if outcome.as_ref().is_some_and(|outcome| !outcome.is_incomplete()) => {
-            let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned)).unwrap_or_default();
+            let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned));
             // Erasing answers at the end of the run needs the lease that `task` holds.
             let history = session.partial_history(&task.run).await?;
             drop(task);
             gc::after_run(session, history).await?;
-            return Ok(TaskEnd::Done { word });
+            return Ok(Attempt { end: "done", outcome: Some(word.unwrap_or_default()), ..attempt });
         }
         Ok(outcome) if !is_last => temporary_failure(&task, why_incomplete(outcome.as_ref())),
         Ok(_) => GiveBack::Dead { why: format!("{MAX_ATTEMPTS} workers stopped while they executed it") },
-        Err(error) if error.kind() == ErrorKind::Moved => return Ok(TaskEnd::Lost),
+        Err(error) if error.kind() == ErrorKind::Moved => return Ok(attempt),
         Err(error) if error.is_ledger_unavailable() => temporary_failure(&task, error_text(&error)),
         Err(error) => GiveBack::Dead { why: error_text(&error) },
     };
-    give_back(session, &task.run, how).await
+    attempt.give_back(session, how).await
 }
 
 /// The end of an attempt with a temporary failure.
@@ -351,22 +320,6 @@ fn error_text(error: &Error) -> String {
     first.map_or_else(String::new, |refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message))
 }
 
-impl Bundles {
-    async fn get(&self, session: &LedgerSession, hash: &str) -> Result<Arc<Bundle>, Error> {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bundle) = known().get(hash) {
-            return Ok(bundle.clone());
-        }
-        let bundle = Arc::new(Bundle::parse(&task_text(session, hash).await?)?);
-        let mut known = known();
-        if known.len() >= MAX_BUNDLES {
-            known.clear();
-        }
-        known.insert(hash.to_owned(), bundle.clone());
-        Ok(bundle)
-    }
-}
-
 async fn task_text(session: &LedgerSession, hash: &str) -> Result<String, Error> {
     match session.store.task_text(hash).await? {
         Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
@@ -380,7 +333,6 @@ async fn task_text(session: &LedgerSession, hash: &str) -> Result<String, Error>
 /// Starts or continues the task's run, and returns its outcome. With `is_last`, no member is asked.
 async fn hold_run(
     session: &LedgerSession,
-    bundles: &Bundles,
     task: &ClaimedTask,
     is_last: bool,
 ) -> Result<Option<Outcome>, Error> {
@@ -388,7 +340,7 @@ async fn hold_run(
     if let Some(outcome) = settle_ended(session, task, &body).await? {
         return Ok(Some(outcome));
     }
-    let bundle = bundles.get(session, &body.bundle).await?;
+    let bundle = Bundle::parse(&task_text(session, &body.bundle).await?)?;
     let (environment, workspace) = (&session.environment, &session.workspace);
     let work = Work { session, task, body: &body, bundle: &bundle, is_last };
     match bundle.kind {
