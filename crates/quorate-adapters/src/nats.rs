@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind};
+use async_nats::jetstream::context::{CreateStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{
     Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType, Stream,
@@ -545,42 +545,21 @@ impl LazyStream {
         // Servers that never answered are not waited for: their address may be wrong.
         let context = self.nats.jetstream().await.map_err(|error| Obstacle::Refused(error.to_string()))?;
         let wanted = self.settings.config(&context);
-        let mut made = false;
-        loop {
-            let error = match context.get_stream(&wanted.name).await {
-                Ok(stream) => {
-                    check(&stream.cached_info().config, &wanted)?;
-                    return Ok(OpenStream { context, stream });
-                }
-                Err(error) => error,
-            };
-            match error.kind() {
-                GetStreamErrorKind::JetStream(error)
-                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND && !made =>
-                {
-                    made = true;
-                }
-                GetStreamErrorKind::JetStream(error) if is_refusal(&error) => {
-                    return Err(Obstacle::Refused(error.to_string()));
-                }
-                _ => return Err(Obstacle::Away(error_text(&error))),
+        let found = context.get_or_create_stream(wanted.clone()).await;
+        let stream = found.map_err(|error| match error.kind() {
+            // Where another one was faster, the next try finds the stream.
+            CreateStreamErrorKind::JetStream(error)
+                if is_refusal(&error) && error.error_code() != ErrorCode::STREAM_NAME_EXIST =>
+            {
+                Obstacle::Refused(format!(
+                    "the stream {} with {} copies cannot be made: {error}",
+                    wanted.name, wanted.num_replicas
+                ))
             }
-            match context.create_stream(wanted.clone()).await {
-                Ok(_) => {}
-                Err(error) => match error.kind() {
-                    // Another one was faster.
-                    CreateStreamErrorKind::JetStream(error)
-                        if error.error_code() == ErrorCode::STREAM_NAME_EXIST => {}
-                    CreateStreamErrorKind::JetStream(error) if is_refusal(&error) => {
-                        return Err(Obstacle::Refused(format!(
-                            "the stream {} with {} copies cannot be made: {error}",
-                            wanted.name, wanted.num_replicas
-                        )));
-                    }
-                    _ => return Err(Obstacle::Away(error_text(&error))),
-                },
-            }
-        }
+            _ => Obstacle::Away(error_text(&error)),
+        })?;
+        check(&stream.cached_info().config, &wanted)?;
+        Ok(OpenStream { context, stream })
     }
 }
 

@@ -145,7 +145,7 @@ fn corrupt_record(row: &Row, what: impl Into<String>) -> LedgerError {
 }
 
 /// How many records are read at once.
-const PAGE: u64 = 256;
+const PAGE: usize = 256;
 
 /// The records that an export covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -162,10 +162,8 @@ struct Cursor {
     /// The runs, sorted; `None` for all.
     runs: Option<Vec<Name>>,
     since: u64,
-    /// The positions of the runs' records.
-    seqs: Option<Vec<u64>>,
-    /// The next position, or the next index into `places`.
-    position: u64,
+    /// The positions of the records that follow.
+    positions: Box<dyn Iterator<Item = u64> + Send + Sync>,
 }
 
 /// Place, number, head, data and run of a record.
@@ -178,7 +176,7 @@ impl Cursor {
         if since > size {
             return Err(ExportError::SinceTooLarge { since, size });
         }
-        let mut selected = Cursor { sealed, runs: None, since, seqs: None, position: since };
+        let mut selected = Cursor { sealed, runs: None, since, positions: Box::new(since + 1..=size) };
         if !selection.runs.is_empty() {
             let mut runs = selection.runs.clone();
             runs.sort_unstable();
@@ -193,38 +191,25 @@ impl Cursor {
                 seqs.extend(rows.iter().map(|row| row.count(0)).filter(|seq| *seq > since && *seq <= size));
             }
             seqs.sort_unstable();
-            (selected.runs, selected.seqs, selected.position) = (Some(runs), Some(seqs), 0);
+            (selected.runs, selected.positions) = (Some(runs), Box::new(seqs.into_iter()));
         }
         Ok(selected)
     }
 
     /// The next records; none at the end.
     async fn next_page(&mut self, store: &Store) -> Result<Vec<Row>, LedgerError> {
-        let head = "SELECT seq, n, head, data, run FROM record WHERE seq ";
-        let (statement, expected) = match &self.seqs {
-            Some(places) => {
-                let position = usize::try_from(self.position).unwrap_or(usize::MAX);
-                let some: Vec<u64> = places.iter().skip(position).take(PAGE as usize).copied().collect();
-                if some.is_empty() {
-                    return Ok(Vec::new());
-                }
-                let values = some.iter().map(|seq| vec![Value::from(*seq)]);
-                (sql_rows(format!("{head} IN (VALUES "), values, ") ORDER BY seq"), some)
-            }
-            None => {
-                // In steps of the blocks that `InclusionPaths` reads.
-                let end = ((self.position / PAGE + 1) * PAGE).min(self.sealed.tree.size);
-                let statement =
-                    "SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq";
-                (sql(statement).bind(self.position).bind(end), (self.position + 1..=end).collect())
-            }
-        };
+        let expected: Vec<u64> = self.positions.by_ref().take(PAGE).collect();
+        if expected.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = expected.iter().map(|seq| vec![Value::from(*seq)]);
+        let head = "SELECT seq, n, head, data, run FROM record WHERE seq IN (VALUES ";
+        let statement = sql_rows(head, values, ") ORDER BY seq");
         let rows = store.rows(statement, &COLUMNS).await?;
         if !rows.iter().map(|row| row.count(0)).eq(expected.iter().copied()) {
             let what = "records under the checkpoint are missing; run `quorate ledger verify`".to_owned();
             return Err(LedgerError::Corrupt { run: crate::store::STREAM.into(), n: self.sealed.n, what });
         }
-        self.position += rows.len() as u64;
         Ok(rows)
     }
 

@@ -110,10 +110,10 @@ fn verified_export<R: BufRead>(
     reader: &ExportReader<R>,
     terms: &ImportOptions,
 ) -> Result<VerifiedExport, ImportError> {
-    let unvouched = || ImportError::UntrustedKey { keys: reader.header().keys.clone() };
+    let unvouched = || ImportError::UntrustedKey { keys: reader.header.keys.clone() };
     let key = reader.trusted_key(&terms.trusted).ok_or_else(unvouched)?;
-    let file_sha256 = reader.file_sha256().ok_or_else(unvouched)?.to_owned();
-    Ok(VerifiedExport { header: reader.header().clone(), totals: reader.totals().clone(), key, file_sha256 })
+    let file_sha256 = reader.file_sha256.clone().ok_or_else(unvouched)?;
+    Ok(VerifiedExport { header: reader.header.clone(), totals: reader.totals.clone(), key, file_sha256 })
 }
 
 /// What [`Store::import`] would merge into a new ledger. Creates nothing.
@@ -217,12 +217,9 @@ enum LocalRun {
     /// The stream is not a run and is skipped.
     Stream,
     Run {
-        /// How many records existed here before.
-        existing: u64,
-        /// The last record here: its leaf, and whether it is signed. `None` for a new run.
+        /// The last record here; `None` for a new run. An import never extends a run that this ledger recorded itself.
         last: Option<merge::StreamTail>,
-        /// Whether this ledger recorded the run itself. An import never extends such a run.
-        recorded_here: bool,
+        /// The number of new records.
         new: u64,
     },
 }
@@ -273,10 +270,9 @@ impl Merge {
             let local = LocalRun::look_up(engine.as_deref_mut(), record).await?;
             self.runs.insert(head.run.clone(), local);
         }
-        let Some(LocalRun::Run { existing, last, recorded_here, new }) = self.runs.get_mut(&head.run) else {
-            return Ok(());
-        };
-        if head.n < *existing {
+        let Some(LocalRun::Run { last, new }) = self.runs.get_mut(&head.run) else { return Ok(()) };
+        let existing = last.as_ref().map_or(0, |last| last.next);
+        if head.n < existing {
             let ours = match engine {
                 Some(engine) => merge::record_head(engine, &head.run, head.n).await?,
                 None => None,
@@ -286,16 +282,16 @@ impl Merge {
                 _ => Err(contradicts("this ledger has another record under this number".into())),
             };
         }
-        if *recorded_here {
+        if last.as_ref().is_some_and(|last| !last.imported) {
             let what = format!(
                 "this ledger recorded the run itself and has {existing} records of it; only this ledger may append to it"
             );
             return Err(contradicts(what));
         }
-        if head.n != *existing + *new {
+        if head.n != existing + *new {
             let what = format!(
                 "this ledger has {existing} records of the run, and record {} is not in the file",
-                *existing + *new
+                existing + *new
             );
             return Err(contradicts(what));
         }
@@ -365,11 +361,7 @@ impl LocalRun {
             }
         };
         Ok(match is_id && is_run {
-            true => {
-                let existing = last.as_ref().map_or(0, |last| last.next);
-                let recorded_here = last.as_ref().is_some_and(|last| !last.imported);
-                LocalRun::Run { existing, last, recorded_here, new: 0 }
-            }
+            true => LocalRun::Run { last, new: 0 },
             false => LocalRun::Stream,
         })
     }

@@ -4,7 +4,7 @@
 //! key's text, in a directory that only its owner can enter. A file is written atomically, and only [`KeyDirectory::rotate`]
 //! replaces a key; it keeps the public half of the old one, so that its signatures stay verifiable.
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -195,7 +195,7 @@ impl KeyDirectory {
     /// # Errors
     /// [`KeyFileError::Io`].
     pub fn remove_leftovers(&self) -> Result<(), KeyFileError> {
-        remove_leftovers_if_free(&self.path)
+        lock_dir(&self.path).map(drop)
     }
 
     fn retired_dir(&self, purpose: KeyPurpose) -> PathBuf {
@@ -252,9 +252,8 @@ impl KeyDirectory {
 /// The longest key file, in bytes. A longer file is refused without reading the rest.
 const MAX_BYTES: u64 = 1024;
 
-/// The prefixes of temporary file names, in this version and in an earlier one.
+/// The prefix of temporary file names.
 const TEMP_PREFIX: &str = ".new-";
-const LEGACY_TEMP_PREFIX: &str = ".tmp";
 
 /// Reads a file with a secret key; `None` if it does not exist.
 ///
@@ -347,27 +346,12 @@ fn remove_leftovers(dir: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        let left = [TEMP_PREFIX, LEGACY_TEMP_PREFIX]
-            .iter()
-            .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
+        let left = name.as_encoded_bytes().starts_with(TEMP_PREFIX.as_bytes());
         if left && entry.file_type()?.is_file() {
             remove(&entry.path())?;
         }
     }
     Ok(())
-}
-
-/// As [`remove_leftovers`], but does nothing while another process holds the lock: that process removes them itself.
-fn remove_leftovers_if_free(dir: &Path) -> Result<(), KeyFileError> {
-    let tidied = open(dir).and_then(|handle| match handle.try_lock() {
-        Ok(()) => remove_leftovers(dir),
-        Err(TryLockError::WouldBlock) => Ok(()),
-        Err(TryLockError::Error(error)) => Err(error),
-    });
-    match tidied {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("tidy", dir, error)),
-        _ => Ok(()),
-    }
 }
 
 /// Makes the entries of a directory durable.

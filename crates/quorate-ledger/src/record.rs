@@ -129,35 +129,16 @@ impl PreparedEntry {
     ///
     /// # Errors
     /// If the head has no canonical JSON form.
-    pub fn encode(
-        self,
-        run: &str,
-        n: u64,
-        prev: Option<&str>,
-        times: &mut TimeCache,
-    ) -> Result<EncodedRecord, EncodeError> {
+    pub fn encode(self, run: &str, n: u64, prev: Option<&str>) -> Result<EncodedRecord, EncodeError> {
         let PreparedEntry { kind, at_ms, data, data_sha256 } = self;
-        let at = times.format(at_ms);
-        let head = Head { at, data_sha256: &data_sha256, kind, n, prev, run, v: RECORD_VERSION };
+        let at = rfc3339(at_ms);
+        let head = Head { at: &*at, data_sha256: &data_sha256, kind, n, prev, run, v: RECORD_VERSION };
         let head =
             serde_json::to_string(&head).map_err(|error| EncodeError { kind, why: error.to_string() })?;
         Ok(EncodedRecord { n, kind, head, data })
     }
 }
 
-/// Times in the form that heads use. Records of one append usually share one time, which is formatted once.
-#[derive(Debug, Default)]
-pub struct TimeCache {
-    last: Option<(i64, String)>,
-}
-
-impl TimeCache {
-    fn format(&mut self, at_ms: i64) -> &str {
-        if self.last.as_ref().is_none_or(|(same_ms, _)| *same_ms != at_ms) {
-            self.last = None;
-        }
-        &self.last.get_or_insert_with(|| (at_ms, rfc3339(at_ms))).1
-    }
 }
 
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
@@ -260,7 +241,7 @@ mod tests {
     #[test]
     fn heads_are_canonical() {
         // D2
-        let stored = encode("r1", 7, Some("ab"), entry(json!({"a": 1})), &mut TimeCache::default()).unwrap();
+        let stored = encode("r1", 7, Some("ab"), entry(json!({"a": 1}))).unwrap();
         let head: Json = serde_json::from_str(&stored.head).unwrap();
         assert_eq!(canonical::text(&head).unwrap(), stored.head);
     }
@@ -273,10 +254,8 @@ mod tests {
     fn records_chain_and_any_change_is_found() {
         // D2
         let run: Name = "r1".into();
-        let first = encode(&run, 0, None, entry(json!({"a": 1})), &mut TimeCache::default()).expect("sealed");
-        let second =
-            encode(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2})), &mut TimeCache::default())
-                .expect("sealed");
+        let first = encode(&run, 0, None, entry(json!({"a": 1}))).expect("sealed");
+        let second = encode(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2}))).expect("sealed");
         let mut chain = ChainReader::new(&run);
         assert_eq!(
             chain.read_next(&first.head, Some(&first.data)).expect("fits").data,
@@ -297,7 +276,7 @@ mod tests {
     #[test]
     fn data_that_nests_too_deep_to_be_read_back_is_refused() {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
-        let encoded = |levels| encode("r1", 0, None, entry(nested(levels)), &mut TimeCache::default());
+        let encoded = |levels| encode("r1", 0, None, entry(nested(levels)));
         let run: Name = "r1".into();
         let stored = encoded(storable::MAX_RECORD_DEPTH).unwrap();
         ChainReader::new(&run).read_next(&stored.head, Some(&stored.data)).unwrap();
@@ -309,27 +288,13 @@ mod tests {
 
     #[test]
     fn equal_bodies_have_different_hashes() {
-        let seal = || {
-            encode("r1", 0, None, entry(json!({"vote": "yes"})), &mut TimeCache::default()).expect("sealed")
-        };
+        let seal = || encode("r1", 0, None, entry(json!({"vote": "yes"}))).expect("sealed");
         assert_ne!(seal().head, seal().head);
     }
 
     #[test]
     fn an_integer_that_canonical_json_would_round_is_refused() {
-        assert!(
-            encode(
-                "r1",
-                0,
-                None,
-                entry(json!({"deep": [{"n": 9_007_199_254_740_993_u64}]})),
-                &mut TimeCache::default()
-            )
-            .is_err()
-        );
-        assert!(
-            encode("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64})), &mut TimeCache::default())
-                .is_ok()
-        );
+        assert!(encode("r1", 0, None, entry(json!({"deep": [{"n": 9_007_199_254_740_993_u64}]}))).is_err());
+        assert!(encode("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64}))).is_ok());
     }
 }

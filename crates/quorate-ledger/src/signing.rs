@@ -39,7 +39,7 @@ pub struct PublicKey(VerifyingKey);
 
 /// A key's name: the first 16 bytes of SHA-256 over its public text, as 32 hexadecimal digits. The name follows from
 /// the key, so two keys cannot swap names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; 16]);
 
 /// Why a text is not a key. It never repeats the text, which may be a secret.
@@ -194,12 +194,6 @@ impl Serialize for KeyId {
     }
 }
 
-impl fmt::Debug for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyId({self})")
-    }
-}
-
 /// Parses 32 bytes after a prefix, in canonical base64.
 fn decode(prefix: &'static str, line: &str) -> Result<Zeroizing<[u8; 32]>, InvalidKey> {
     let encoded = line.strip_prefix(prefix).ok_or(InvalidKey::Prefix { expected: prefix })?;
@@ -259,7 +253,7 @@ impl SigningContext {
 }
 
 /// A detached Ed25519 signature: 64 bytes, as text in standard base64.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature([u8; 64]);
 
 /// Why a text is not a signature, or a signature is invalid.
@@ -301,12 +295,6 @@ impl Signature {
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&STANDARD.encode(self.0))
-    }
-}
-
-impl fmt::Debug for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Signature({self})")
     }
 }
 

@@ -10,8 +10,6 @@ pub(crate) mod engine;
 mod erase;
 pub(crate) mod index;
 pub mod lease;
-#[cfg(feature = "postgres")]
-mod leases;
 pub(crate) mod merge;
 mod open;
 #[cfg(feature = "postgres")]
@@ -35,6 +33,8 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::Fence;
 use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
 use quorate_protocol::Name;
+#[cfg(feature = "postgres")]
+use sqlx::postgres::PgDatabaseError;
 use tokio::sync::Mutex;
 
 use crate::record::{ChainReader, leaf};
@@ -43,7 +43,7 @@ use address::StoreAddress;
 use connection::{Connection, Gap, Transaction, Writer};
 use engine::{Column, Row, Statement, sql};
 #[cfg(feature = "postgres")]
-use leases::Leases;
+use lease::server::Leases;
 use open::Foreign;
 use queue::Queue;
 use run_signers::RunSigners;
@@ -70,6 +70,10 @@ const KNOWN_PARAMETERS: [&str; 12] = [
     "sslrootcert",
     "user",
 ];
+
+/// The size of the tables on a server in bytes, with their indices.
+const SERVER_SIZE: &str = "SELECT CAST(SUM(pg_total_relation_size(to_regclass(name))) AS BIGINT) FROM (VALUES \
+    ('record'), ('body'), ('run'), ('signature'), ('tile'), ('checkpoint'), ('held'), ('imported')) AS tables (name)";
 
 /// An opened ledger: records are appended, read and sealed through it.
 pub struct Store {
@@ -141,14 +145,9 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn server_bytes(&self) -> Result<Option<u64>, LedgerError> {
-        let mut connection = self.writer().await;
-        match connection.engine().await.map_err(|error| self.error(error))? {
-            engine::Engine::Sqlite(_) => Ok(None),
-            #[cfg(feature = "postgres")]
-            server => {
-                let row = sql(postgres::SIZE).row(server, &[Column::Int]).await;
-                Ok(row.map_err(|error| self.error(error))?.map(|row| row.count(0)))
-            }
+        match self.is_shared() {
+            false => Ok(None),
+            true => Ok(self.rows(sql(SERVER_SIZE), &[Column::Int]).await?.first().map(|row| row.count(0))),
         }
     }
 
@@ -256,11 +255,25 @@ fn no_answer_error(address: &StoreAddress, error: sqlx::Error) -> LedgerError {
         return refused;
     }
     if is_damage(&error) {
-        let what =
-            format!("the tables of the ledger {address} are missing or do not match the schema: {error}");
+        let what = format!(
+            "the tables of the ledger {address} are missing or do not match the schema: {}",
+            error_text(&error)
+        );
         return LedgerError::ForeignSchema { what, remove: None };
     }
-    unavailable(format!("the ledger {address} does not answer"), error)
+    let source = std::io::Error::other(error_text(&error));
+    unavailable(format!("the ledger {address} does not answer"), source)
+}
+
+/// The text of an error, without the line of the server's source that a server reports.
+fn error_text(error: &sqlx::Error) -> String {
+    #[cfg(feature = "postgres")]
+    if let Some(error) =
+        error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
+    {
+        return format!("error returned from database: {}", error.message());
+    }
+    error.to_string()
 }
 
 /// Whether a database reports that its tables are not those of a ledger, or contain values of other types.

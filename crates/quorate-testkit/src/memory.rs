@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
-use quorate_ledger::record::{ChainReader, EncodedRecord, PreparedEntry, TimeCache, leaf};
+use quorate_ledger::record::{ChainReader, EncodedRecord, PreparedEntry, leaf};
 use quorate_protocol::Name;
 
 /// A ledger in memory.
@@ -47,10 +47,9 @@ impl Ledger for Memory {
         }
         let mut prev = records.last().map(|last| leaf(&last.head));
         let mut sealed = Vec::with_capacity(entries.len());
-        let mut times = TimeCache::default();
         for (n, entry) in (from..).zip(entries) {
             let stored = PreparedEntry::prepare(entry)
-                .and_then(|entry| entry.encode(&run, n, prev.as_deref(), &mut times))
+                .and_then(|entry| entry.encode(&run, n, prev.as_deref()))
                 .map_err(|error| LedgerError::Unavailable { what: error.to_string(), source: None })?;
             prev = Some(leaf(&stored.head));
             sealed.push(stored);

@@ -7,7 +7,6 @@
 
 pub mod server;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -253,44 +252,18 @@ struct Question {
     nonce: Arc<str>,
     /// How long the answer is waited for.
     wait_ms: u64,
-    /// The last turns of the conversation, and what the participant remembers, as the prompt has them.
-    turns: Option<Text>,
-    state: Option<Text>,
-    role: Text,
+    /// The last turns of the conversation, and what the participant remembers.
+    turns: Option<Arc<str>>,
+    state: Option<Arc<str>>,
+    role: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     external_id: Option<String>,
 }
 
-/// A text that is often a part of the prompt, and then not sent twice.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Text {
-    InPrompt(Range<usize>),
-    Own(String),
-}
-
-impl Text {
-    fn of(text: &str, prompt: &str) -> Text {
-        match prompt.find(text) {
-            Some(at) => Text::InPrompt(at..at + text.len()),
-            None => Text::Own(text.to_owned()),
-        }
-    }
-
-    fn read<'t>(&'t self, prompt: &'t str) -> Option<&'t str> {
-        match self {
-            Text::InPrompt(range) => prompt.get(range.clone()),
-            Text::Own(text) => Some(text),
-        }
-    }
-}
-
 impl Question {
     fn of(invocation: &Invocation, asker: &str) -> Question {
-        let prompt = &invocation.prompt;
         let part = |kind: PartKind| {
-            let part = invocation.parts.iter().find(|part| part.kind == kind)?;
-            Some(Text::of(&part.text, prompt))
+            invocation.parts.iter().find(|part| part.kind == kind).map(|part| part.text.clone())
         };
         let left = invocation.deadline.saturating_duration_since(Instant::now());
         Question {
@@ -304,14 +277,14 @@ impl Question {
             step: invocation.step.clone(),
             attempt: invocation.attempt,
             asker: asker.to_owned(),
-            prompt: prompt.clone(),
+            prompt: invocation.prompt.clone(),
             cuts: invocation.cuts.to_vec(),
             answer: block::answer_form_name(invocation.answer_schema).to_owned(),
             nonce: invocation.nonce.clone(),
             wait_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             turns: part(PartKind::Turns),
             state: part(PartKind::State),
-            role: Text::of(&invocation.role, prompt),
+            role: invocation.role.clone(),
             external_id: invocation.conversation.as_ref().and_then(|context| context.external_id.clone()),
         }
     }
@@ -326,11 +299,11 @@ impl Question {
     }
 
     fn turns(&self) -> &str {
-        self.turns.as_ref().and_then(|text| text.read(&self.prompt)).unwrap_or("[]")
+        self.turns.as_deref().unwrap_or("[]")
     }
 
     fn state(&self) -> &str {
-        self.state.as_ref().and_then(|text| text.read(&self.prompt)).unwrap_or("{}")
+        self.state.as_deref().unwrap_or("{}")
     }
 
     /// Whether the nonce is one that Quorate makes: 16 hexadecimal digits, which say nothing to a model.
@@ -341,12 +314,8 @@ impl Question {
     /// The SHA-256 of all that is asked, without the nonce, which a restart of the asking side changes. An answer is given
     /// again for the same content alone, so that no other client can have it prepared by a question of its own.
     fn content_sha256(&self) -> String {
-        let parts = [&*self.prompt, self.role(), self.turns(), self.state(), &*self.answer];
+        let parts = [&*self.prompt, &*self.role, self.turns(), self.state(), &*self.answer];
         sha256_hex(parts.map(|part| part.replace(&*self.nonce, "")).join("\0").as_bytes())
-    }
-
-    fn role(&self) -> &str {
-        self.role.read(&self.prompt).unwrap_or_default()
     }
 }
 

@@ -393,7 +393,7 @@ fn a_forged_erasure_erases_nothing() {
         let entry = Entry { kind: Kind::Erased, at_ms: 0, data: quorate_kernel::attempts::object(data) };
         let (n, prev) = (last.0.unsigned_abs() + 1, quorate_ledger::record::leaf(&last.1));
         let forged = quorate_ledger::record::PreparedEntry::prepare(entry)
-            .and_then(|entry| entry.encode("ledger", n, Some(&prev), &mut Default::default()))
+            .and_then(|entry| entry.encode("ledger", n, Some(&prev)))
             .expect("sealed");
         sqlx::query(
             "INSERT INTO record (run, n, kind, head, data) VALUES ('ledger', ?, 'ledger.erased', ?, ?)",

@@ -46,15 +46,13 @@ pub(super) async fn write(
 
 fn cells(seq: u64, exported: &CheckedRecord) -> [String; 18] {
     let data = exported.data.as_ref();
-    let value_at = |path: &[&str]| {
-        let mut keys = path.iter();
-        let first = data.zip(keys.next()).and_then(|(data, key)| data.get(*key));
-        match keys.try_fold(first, |value, key| value.map(|value| value.get(*key))).flatten() {
-            Some(Json::String(text)) => text.clone(),
-            Some(Json::Number(number)) => number.to_string(),
-            _ => String::new(),
-        }
+    let text_of = |value: Option<&Json>| match value {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Number(number)) => number.to_string(),
+        _ => String::new(),
     };
+    let value = |key: &str| text_of(data.and_then(|data| data.get(key)));
+    let spent = |key: &str| text_of(data.and_then(|data| data.get("spent")?.get(key)));
     let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     [
         seq.to_string(),
@@ -62,16 +60,16 @@ fn cells(seq: u64, exported: &CheckedRecord) -> [String; 18] {
         exported.head.n.to_string(),
         exported.head.at.clone(),
         exported.head.kind.clone(),
-        value_at(&["member"]),
-        value_at(&["step"]),
-        value_at(&["status"]),
-        value_at(&["verdict"]),
-        value_at(&["executor"]),
-        value_at(&["model"]),
-        value_at(&["spent", "calls"]),
-        value_at(&["spent", "tokens_in"]),
-        value_at(&["spent", "tokens_out"]),
-        value_at(&["spent", "ms"]),
+        value("member"),
+        value("step"),
+        value("status"),
+        value("verdict"),
+        value("executor"),
+        value("model"),
+        spent("calls"),
+        spent("tokens_in"),
+        spent("tokens_out"),
+        spent("ms"),
         exported.head.data_sha256.clone(),
         hex(&exported.leaf),
         signers.join(" "),

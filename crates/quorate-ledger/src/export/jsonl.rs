@@ -269,9 +269,9 @@ pub struct ExportReader<R> {
     input: R,
     line: u64,
     hash: Sha256,
-    /// The hash of the whole file, including its last line.
-    file_sha256: Option<String>,
-    header: ExportHeader,
+    /// SHA-256 of the whole file, after the last line.
+    pub file_sha256: Option<String>,
+    pub header: ExportHeader,
     tree: TreeHead,
     checkpoint: Option<SignedCheckpoint>,
     known: Vec<PublicKey>,
@@ -281,7 +281,8 @@ pub struct ExportReader<R> {
     /// All leaves, if the export contains all records from the first one.
     frontier: Option<Frontier>,
     seq: u64,
-    totals: ExportTotals,
+    /// The number of lines of each kind so far.
+    pub totals: ExportTotals,
     /// The hashes in the last record, its run, and the last text.
     expected_texts: Vec<String>,
 }
@@ -367,20 +368,6 @@ impl<R: BufRead> ExportReader<R> {
         }
         self.file_sha256 = Some(hex(&self.hash.clone().finalize()));
         Ok(None)
-    }
-
-    pub fn header(&self) -> &ExportHeader {
-        &self.header
-    }
-
-    /// The number of lines of each kind so far.
-    pub fn totals(&self) -> &ExportTotals {
-        &self.totals
-    }
-
-    /// SHA-256 of the whole file, after the last line.
-    pub fn file_sha256(&self) -> Option<&str> {
-        self.file_sha256.as_deref()
     }
 
     /// The trusted key that signed the checkpoint.

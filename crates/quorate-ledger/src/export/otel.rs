@@ -9,7 +9,7 @@ use std::io::Write;
 
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Consultation, RunOpened, Spent, Status};
+use quorate_kernel::record::{self, Consultation, RunOpened, Status};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
@@ -112,7 +112,12 @@ fn child(exported: &CheckedRecord) -> Json {
     attributes.push((OPERATION, json!(INVOKE_AGENT)));
     let texts = texts(&ended).into_iter().filter(|(_, text)| !text.is_empty());
     attributes.extend(texts.map(|(name, text)| (name, json!(text))));
-    attributes.extend(counts(&ended.spent).filter_map(|(name, count)| Some((name, json!(count?)))));
+    let counts = [
+        ("gen_ai.usage.input_tokens", ended.spent.tokens_in),
+        ("gen_ai.usage.output_tokens", ended.spent.tokens_out),
+        ("quorate.calls", ended.spent.calls),
+    ];
+    attributes.extend(counts.into_iter().filter_map(|(name, count)| Some((name, json!(count?)))));
     let status =
         (ended.status != Status::Answered).then(|| ended.status.as_str()).filter(|status| !status.is_empty());
     attributes.extend(status.map(|status| (ERROR_TYPE, json!(status))));
@@ -209,16 +214,6 @@ fn texts(ended: &Consultation) -> [(&'static str, &str); 6] {
         ("quorate.step", &ended.step),
         ("quorate.status", ended.status.as_str()),
     ]
-}
-
-/// The counts of a consultation.
-fn counts(spent: &Spent) -> impl Iterator<Item = (&'static str, Option<u64>)> {
-    [
-        ("gen_ai.usage.input_tokens", spent.tokens_in),
-        ("gen_ai.usage.output_tokens", spent.tokens_out),
-        ("quorate.calls", spent.calls),
-    ]
-    .into_iter()
 }
 
 /// Attributes as OTLP/JSON encodes them: 64-bit integers are texts.

@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::engine;
 use super::engine::{Column, Engine, sql};
 #[cfg(feature = "postgres")]
-use super::leases::Leases;
+use super::lease::server::Leases;
 #[cfg(feature = "postgres")]
 use super::postgres::server::{is_gap, last_place};
 use super::run_signers::RunSigners;
@@ -213,16 +213,14 @@ impl Connection {
     pub(crate) async fn begin(&mut self, durability: Durability) -> Result<Transaction<'_>, sqlx::Error> {
         self.ensure_writable()?;
         self.roll_back_leftover().await?;
-        let begin = match (&self.engine, self.durability, durability) {
-            // The pragma cannot be changed inside a transaction, and applies to the commit of the next one.
-            (Engine::Sqlite(_), Some(now), wanted) if now == wanted => "BEGIN IMMEDIATE",
-            (Engine::Sqlite(_), _, Durability::Written) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
-            (Engine::Sqlite(_), _, Durability::Synced) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+        // The pragma cannot be changed inside a transaction, and applies to the commit of the next one.
+        self.set_durability(durability).await?;
+        let begin = match &self.engine {
+            Engine::Sqlite(_) => "BEGIN IMMEDIATE",
             #[cfg(feature = "postgres")]
-            (Engine::Postgres(_), _, durability) => super::postgres::server::begin_statement(durability),
+            Engine::Postgres(_) => super::postgres::server::begin_statement(durability),
         };
         let began = tokio::time::Instant::now();
-        self.durability = None;
         self.in_doubt = false;
         loop {
             self.left_open = true;
@@ -237,7 +235,6 @@ impl Connection {
                 }
             }
         }
-        self.durability = Some(durability);
         self.gap_check.check(&mut self.engine).await?;
         Ok(Transaction { connection: self })
     }

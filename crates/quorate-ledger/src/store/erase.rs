@@ -86,7 +86,7 @@ impl Store {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
         let remaining = wiping.await.unwrap_or_else(|error: sqlx::Error| ErasureReport {
-            residue: Some(error.to_string()),
+            residue: Some(super::error_text(&error)),
             ..ErasureReport::default()
         });
         if is_all && remaining.residue.is_none() {

@@ -64,7 +64,9 @@ impl Store {
     #[crate::boxed]
     pub async fn lock_run(&self, run: &Name) -> Result<LockOutcome, LedgerError> {
         let cannot = |error| unavailable(format!("cannot acquire {run}"), error);
-        let Some(hold) = RunLock::acquire(self.dir(), &lock_name(run)).await.map_err(cannot)? else {
+        let Some(hold) =
+            RunLock::acquire_within(self.dir(), &lock_name(run), ACQUIRE_TIMEOUT).await.map_err(cannot)?
+        else {
             return Ok(LockOutcome::HeldLocally);
         };
         #[cfg(feature = "postgres")]
@@ -147,21 +149,12 @@ pub struct RunLock {
     file: File,
 }
 
-/// The total wait of [`RunLock::acquire`], and the pause between attempts.
+/// How long a run's lock is waited for, and the pause between attempts: after a process is killed, a child that it was
+/// about to start holds the lock until its `exec`.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(600);
 const RETRY_PAUSE: Duration = Duration::from_millis(15);
 
 impl RunLock {
-    /// As [`RunLock::try_acquire`], but waits briefly for the owner: after a process is killed, a child that it was
-    /// about to start holds the lock until its `exec`.
-    ///
-    /// # Errors
-    /// As [`RunLock::try_acquire`].
-    #[crate::boxed]
-    pub async fn acquire(dir: &Path, run: &str) -> io::Result<Option<RunLock>> {
-        RunLock::acquire_within(dir, run, ACQUIRE_TIMEOUT).await
-    }
-
     /// As [`RunLock::try_acquire`], but waits for the owner, at most for `patience`.
     ///
     /// # Errors

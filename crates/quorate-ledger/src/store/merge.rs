@@ -6,7 +6,6 @@ use super::engine::{Column, Engine, Value, sql};
 use super::index::{Change, is_imported};
 use super::queue;
 use crate::prove::{CheckedRecord, ProvableRecord};
-use crate::record::leaf;
 
 pub(crate) use super::queue::insert_body;
 
@@ -26,14 +25,11 @@ pub(crate) struct StreamTail {
 
 /// The tail of a run in this ledger; `None` if it has no records.
 pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option<StreamTail>, StoreError> {
-    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1").bind(run);
-    let Some(last) = last.row(engine, &[Column::Int, Column::Text]).await? else { return Ok(None) };
-    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
-    let signed = signed.row(engine, &[Column::Int]).await?.is_some();
+    let Some((n, leaf, signed)) = queue::last_record(engine, run).await? else { return Ok(None) };
     let indexed = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
     Ok(Some(StreamTail {
-        next: last.count(0) + 1,
-        leaf: leaf(last.text(1)),
+        next: n + 1,
+        leaf,
         signed,
         is_run: indexed.is_some(),
         imported: is_imported(engine, run).await?,

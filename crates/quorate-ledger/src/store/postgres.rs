@@ -4,15 +4,12 @@
 mod options;
 pub(super) mod server;
 
-use std::borrow::Cow;
 use std::error::Error as StdError;
-use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::sync::Arc;
 
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::LedgerError;
-use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::postgres::{PgArguments, PgRow};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -127,62 +124,12 @@ async fn read_only_reason(engine: &mut Engine) -> Result<Option<String>, sqlx::E
     Ok(row.and_then(|row| row.opt_text(0).map(|why| format!("{why}: it is only read"))))
 }
 
-/// The size of the tables on the server in bytes, with their indices.
-pub(super) const SIZE: &str = "SELECT CAST(SUM(pg_total_relation_size(to_regclass(name))) AS BIGINT) FROM (VALUES \
-    ('record'), ('body'), ('run'), ('signature'), ('tile'), ('checkpoint'), ('held'), ('imported')) AS tables (name)";
-
 /// The number of tables with erasable content that this user may rewrite: as their owner, as the owner of the database,
 /// or, from version 17 on, with a granted privilege.
 pub(super) const REWRITABLE_TABLES: &str = "SELECT COUNT(*) FROM pg_class JOIN pg_database ON datname = current_database() \
     WHERE pg_class.oid IN (to_regclass('record'), to_regclass('body')) AND (pg_has_role(relowner, 'USAGE') \
     OR pg_has_role(datdba, 'USAGE') OR CASE WHEN CAST(current_setting('server_version_num') AS BIGINT) >= 170000 \
     THEN has_table_privilege(pg_class.oid, 'MAINTAIN') ELSE FALSE END)";
-
-/// An error with the server's message only.
-#[derive(Debug)]
-struct ServerError(Box<dyn DatabaseError>);
-
-/// An error of the client, with the server's message if there is one.
-fn without_line_number(error: sqlx::Error) -> sqlx::Error {
-    match error {
-        sqlx::Error::Database(error) => sqlx::Error::Database(Box::new(ServerError(error))),
-        other => other,
-    }
-}
-
-impl Display for ServerError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.message())
-    }
-}
-
-impl StdError for ServerError {}
-
-impl DatabaseError for ServerError {
-    fn message(&self) -> &str {
-        self.0.message()
-    }
-
-    fn code(&self) -> Option<Cow<'_, str>> {
-        self.0.code()
-    }
-
-    fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
-        self
-    }
-
-    fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
-        self
-    }
-
-    fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
-        self
-    }
-
-    fn kind(&self) -> ErrorKind {
-        self.0.kind()
-    }
-}
 
 /// A connection that is opened at its first use, and reopened after a loss.
 pub struct SharedConnection {

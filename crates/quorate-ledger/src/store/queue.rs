@@ -16,7 +16,7 @@ use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
 use super::run_signers::{self, KeyEvent, RunSigners};
 use super::{CommitObserver, CommittedRecords, STREAM, refusal};
-use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
+use crate::record::{EncodeError, EncodedRecord, PreparedEntry, leaf};
 use crate::signing::{ExternalKeys, SecretKey};
 
 pub(super) type Reply = Result<u64, LedgerError>;
@@ -322,7 +322,6 @@ async fn chain(
     let mut leaf_before = after.clone();
     let mut records = Vec::with_capacity(entries.len());
     let mut signatures = Vec::new();
-    let mut times = TimeCache::default();
     for ((n, entry), at) in (from..).zip(entries).zip(0..) {
         if let (Some(key), Some(standing)) = (&key, &mut standing) {
             let checked = standing.check_next(says.get(&at), &key.public(), entry.at_ms, sealed_ms, &outside);
@@ -330,7 +329,7 @@ async fn chain(
                 return Ok(Err(LedgerError::InvalidRecord { run, what }));
             }
         }
-        match entry.encode(&run, n, leaf_before.as_deref(), &mut times) {
+        match entry.encode(&run, n, leaf_before.as_deref()) {
             Ok(stored) => {
                 leaf_before = Some(leaf(&stored.head));
                 if let Some(key) = key.as_deref().or(ledger_key) {
@@ -418,9 +417,10 @@ pub(super) async fn append_in_transaction(
 
 /// Stores a text that a record names.
 pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), sqlx::Error> {
-    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
-    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
-    keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
+    // An existing row is counted as well, so that a missing one is noticed.
+    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) \
+         ON CONFLICT (sha256) DO UPDATE SET sha256 = excluded.sha256");
+    keep.bind(sha256).bind(text).insert_exactly(engine, 1).await
 }
 
 /// The row of a record's signature.
@@ -505,34 +505,34 @@ async fn find_tail(
         None if from == 0 => return Ok(Ok(Tail { next: 0, leaf: None, signers: fresh() })),
         _ => {}
     }
-    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1")
-        .bind(&**run)
-        .row(engine, &[Column::Int, Column::Text])
-        .await?;
-    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1")
-        .bind(&**run)
-        .row(engine, &[Column::Int])
-        .await?;
-    let signers = match (&last, signed) {
-        (None, _) => fresh(),
-        // The ledger's key signs each record of the ledger's own stream.
-        (Some(_), Some(_)) if **run != *STREAM => {
-            let outside = match rules.external_keys(key) {
-                Ok(outside) => outside,
-                Err(what) => return Ok(Err(what)),
-            };
-            match RunSigners::read(engine, run, &outside).await? {
-                Ok(signers) => Some(signers),
-                Err(what) => return Ok(Err(what)),
-            }
-        }
-        _ => None,
+    let Some((n, leaf, is_signed)) = last_record(engine, run).await? else {
+        return Ok(Ok(Tail { next: 0, leaf: None, signers: fresh() }));
     };
-    Ok(Ok(Tail {
-        next: last.as_ref().map_or(0, |row| row.count(0) + 1),
-        leaf: last.map(|row| leaf(row.text(1))),
-        signers,
-    }))
+    let mut tail = Tail { next: n + 1, leaf: Some(leaf), signers: None };
+    // The ledger's key signs each record of the ledger's own stream.
+    if is_signed && **run != *STREAM {
+        let outside = match rules.external_keys(key) {
+            Ok(outside) => outside,
+            Err(what) => return Ok(Err(what)),
+        };
+        match RunSigners::read(engine, run, &outside).await? {
+            Ok(signers) => tail.signers = Some(signers),
+            Err(what) => return Ok(Err(what)),
+        }
+    }
+    Ok(Ok(tail))
+}
+
+/// The number and the leaf of a run's last record, and whether the run is signed; `None` without a record.
+pub(super) async fn last_record(
+    engine: &mut Engine,
+    run: &str,
+) -> Result<Option<(u64, String, bool)>, sqlx::Error> {
+    let last =
+        sql("SELECT n, head, (SELECT COUNT(*) FROM signature WHERE signature.run = $1 AND signature.n = 0) \
+                    FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1");
+    let last = last.bind(run).row(engine, &[Column::Int, Column::Text, Column::Int]).await?;
+    Ok(last.map(|row| (row.count(0), leaf(row.text(1)), row.int(2) > 0)))
 }
 
 fn write_error(
@@ -548,6 +548,7 @@ fn write_error(
         1 => format!("record {run}/{from}"),
         _ => format!("records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
     };
+    let error = super::error_text(error);
     match in_doubt {
         true => LedgerError::InDoubt {
             run: run.clone(),

@@ -17,8 +17,8 @@ use sqlx::postgres::PgRow;
 use super::Store;
 use super::engine::Column::{Int, Text};
 use super::engine::{Statement, sql, sql_rows};
+use super::lease::server::now;
 use super::lease::{RunGuard, server};
-use super::leases::now;
 use super::postgres::machine_id;
 
 /// The aging of priorities, in milliseconds: each step of a lower priority makes a task count as queued this much
@@ -105,15 +105,6 @@ pub struct QueuedTask {
     pub state: TaskState,
     /// Whether the call queued it.
     pub is_new: bool,
-}
-
-/// The result of queueing tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EnqueueResult {
-    /// One for each task, in their order.
-    Queued(Vec<QueuedTask>),
-    /// Nothing was queued: the tenant's limit would be exceeded.
-    OverLimit(String),
 }
 
 /// A task that this process has leased.
@@ -210,12 +201,16 @@ impl Store {
     }
 
     /// Queues the tasks of a batch, all or none. Skips a content whose generation is queued already. Returns the state
-    /// of each.
+    /// of each, in their order, or why nothing was queued: the tenant's limit would be exceeded.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn enqueue(&self, batch: &Batch, tasks: &[NewTask]) -> Result<EnqueueResult, LedgerError> {
+    pub async fn enqueue(
+        &self,
+        batch: &Batch,
+        tasks: &[NewTask],
+    ) -> Result<Result<Vec<QueuedTask>, String>, LedgerError> {
         const CALL: &str = "SELECT CAST(json_build_object('run', task_run, 'state', task_state, 'is_new', added = 1) AS TEXT), \
             place FROM quorate_enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
         let Batch { id, tenant, class, priority, log } = batch;
@@ -236,10 +231,10 @@ impl Store {
         };
         let called = self.writer().await.write_call(call).await;
         match called.and_then(|(rows, _)| objects_in(&rows)) {
-            Ok(queued) => Ok(EnqueueResult::Queued(queued)),
+            Ok(queued) => Ok(Ok(queued)),
             Err(error) => match error.as_database_error() {
                 Some(refused) if refused.code().as_deref() == Some("QU003") => {
-                    Ok(EnqueueResult::OverLimit(refused.message().to_owned()))
+                    Ok(Err(refused.message().to_owned()))
                 }
                 _ => Err(self.error(error)),
             },
@@ -272,7 +267,7 @@ impl Store {
             call.bind(&owner).bind(&place).bind(super::lease::DURATION_MS)
         };
         let mut connection = self.writer().await;
-        let since = server::now();
+        let since = server::uptime();
         let called = connection.write_call(call).await;
         drop(connection);
         let claimed = called.and_then(|(rows, _)| objects_in(&rows)).map_err(|error| self.error(error))?;

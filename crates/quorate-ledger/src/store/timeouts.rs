@@ -17,15 +17,9 @@ pub(super) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The timeouts of a process for the ledger.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Timeouts {
     interrupted: watch::Sender<bool>,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts { interrupted: watch::Sender::new(false) }
-    }
 }
 
 impl Timeouts {

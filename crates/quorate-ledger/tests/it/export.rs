@@ -32,7 +32,7 @@ fn since(since: u64) -> Selection {
 fn read(text: &str, signers: &[PublicKey]) -> Result<(u64, u64), InvalidExport> {
     let mut reader = ExportReader::open(Cursor::new(text.as_bytes()), signers)?;
     while reader.next_entry()?.is_some() {}
-    Ok((reader.totals().records, reader.totals().bodies))
+    Ok((reader.totals.records, reader.totals.bodies))
 }
 
 /// Heads and data of an export's records of a run.

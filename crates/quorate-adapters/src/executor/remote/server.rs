@@ -374,7 +374,7 @@ fn invocation(
         prompt: prompt.clone(),
         cuts: cuts.into(),
         parts: parts.into(),
-        role: question.role().into(),
+        role: question.role.clone(),
         task: "".into(),
         persona: None,
         answer_schema: schema,

@@ -1,7 +1,8 @@
-//! A lease: its row in the database, its renewal, and the clock for both.
+//! Leases in the database: those of this process, their renewal, the clock for both, and the runs that those of other
+//! processes keep this one out of.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,9 +16,18 @@ use tokio::time::Instant;
 use super::DURATION_MS;
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
-use crate::store::engine::{Column, Value, rows_lost_error, sql, sql_rows};
-use crate::store::leases::{Leases, OwnLease, now};
+use crate::store::engine::{Column, Engine, Value, rows_lost_error, sql, sql_rows};
 use crate::store::postgres::machine_id;
+
+/// The server's time, in milliseconds since the Unix epoch.
+macro_rules! now {
+    () => {
+        "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
+}
+pub(in crate::store) use now;
+
+const LIVE: &str = concat!("SELECT run, owner, CASE WHEN until_ms > ", now!(), " THEN run END FROM lease");
 
 /// The time after a renewal during which no other process can have the run. It is shorter than the lease, because a
 /// request takes time to arrive.
@@ -30,6 +40,59 @@ const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs(
 const RENEW_HEAD: &str = concat!("UPDATE lease SET until_ms = ", now!(), " + ours.duration_ms FROM (VALUES ");
 const RENEW_TAIL: &str = ") AS ours (run, owner, duration_ms) WHERE lease.run = ours.run AND lease.owner = ours.owner \
      RETURNING lease.run";
+
+/// The leases of this process by run.
+#[derive(Debug, Clone, Default)]
+pub(in crate::store) struct Leases(Arc<std::sync::Mutex<OwnLeases>>);
+
+#[derive(Debug, Default)]
+pub(in crate::store) struct OwnLeases {
+    pub(in crate::store) by_run: BTreeMap<Name, OwnLease>,
+    /// Whether a task renews them.
+    pub(in crate::store) are_renewed: bool,
+}
+
+/// A lease of this process.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct OwnLease {
+    /// The owner name in its row.
+    pub(in crate::store) owner: String,
+    /// The time of the request for it or for its last renewal, by [`uptime`]. The server's count starts later.
+    pub(in crate::store) since: Duration,
+    /// Whether the row was missing at a renewal.
+    pub(in crate::store) is_lost: bool,
+}
+
+impl Leases {
+    pub(in crate::store) fn lock(&self) -> MutexGuard<'_, OwnLeases> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The owner name in this process's lease of a run.
+    pub(in crate::store) fn owner(&self, run: &Name) -> Option<String> {
+        self.lock().by_run.get(run).map(|lease| lease.owner.clone())
+    }
+
+    /// The runs that this process may not append to: those that other processes drive, and those that they took over from
+    /// this one.
+    pub(in crate::store) async fn blocked(&self, engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
+        let mut ours = self.lock().by_run.clone();
+        let mut blocked = BTreeSet::new();
+        for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
+            let run = Name::from(row.text(0));
+            let is_other = match ours.remove(&run) {
+                Some(lease) => lease.owner != row.text(1),
+                None => row.opt_text(2).is_some(),
+            };
+            if is_other {
+                blocked.insert(run);
+            }
+        }
+        // Another driver took the run over and released it.
+        blocked.extend(ours.into_keys());
+        Ok(blocked)
+    }
+}
 
 /// The row of a run that this process drives. Dropping it deletes the row.
 pub(super) struct Lease {
@@ -50,7 +113,7 @@ impl Lease {
             sqlx::query(CALL).bind(known).bind(&**run).bind(&owner).bind(&place).bind(DURATION_MS)
         };
         let mut connection = store.writer().await;
-        let since = now();
+        let since = uptime();
         let taken = async {
             let (rows, _) = connection.write_call(call).await?;
             let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
@@ -66,7 +129,7 @@ impl Lease {
         }
     }
 
-    /// A lease whose row this process has inserted, requested at `since`, by [`now`].
+    /// A lease whose row this process has inserted, requested at `since`, by [`uptime`].
     pub(super) fn registered(
         store: &Store,
         leases: &Leases,
@@ -99,7 +162,7 @@ impl Drives for LeaseFence {
                 // No other process can take it over.
                 None => return true,
                 Some(lease) if lease.is_lost => return false,
-                Some(lease) if now().saturating_sub(lease.since) < FENCE_LIMIT => return true,
+                Some(lease) if uptime().saturating_sub(lease.since) < FENCE_LIMIT => return true,
                 // It is about to be renewed, or to be reported as lost.
                 Some(_) if Instant::now() >= until => return false,
                 Some(_) => tokio::time::sleep(FENCE_POLL).await,
@@ -157,7 +220,7 @@ async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
             vec![Value::from(&**run), lease.owner.clone().into(), DURATION_MS.into()]
         };
         let renew = sql_rows(RENEW_HEAD, asked.iter().map(row), RENEW_TAIL);
-        let since = now();
+        let since = uptime();
         // Every append checks the lease again; the next one reopens a lost connection.
         let Ok(engine) = connection.engine().await else { continue };
         let Ok(rows) = renew.rows(engine, &[Column::Text]).await else { continue };
@@ -175,7 +238,7 @@ async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
 
 /// The time since the machine started.
 #[cfg(target_os = "linux")]
-pub(in crate::store) fn now() -> Duration {
+pub(in crate::store) fn uptime() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
@@ -184,7 +247,7 @@ pub(in crate::store) fn now() -> Duration {
 
 /// The time since the first call in this process.
 #[cfg(not(target_os = "linux"))]
-pub(in crate::store) fn now() -> Duration {
+pub(in crate::store) fn uptime() -> Duration {
     use std::sync::OnceLock;
     use tokio::time::Instant;
     static FIRST: OnceLock<Instant> = OnceLock::new();

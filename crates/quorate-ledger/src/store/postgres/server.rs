@@ -200,14 +200,10 @@ impl Wait {
         answer: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, sqlx::Error> {
         let began = tokio::time::Instant::now();
-        self.timeouts
-            .within(self.limit, answer)
-            .await
-            .unwrap_or_else(|| {
-                let what = format!("the server did not answer within {:.0?}", began.elapsed());
-                Err(io_error(io::ErrorKind::TimedOut, what))
-            })
-            .map_err(super::without_line_number)
+        self.timeouts.within(self.limit, answer).await.unwrap_or_else(|| {
+            let what = format!("the server did not answer within {:.0?}", began.elapsed());
+            Err(io_error(io::ErrorKind::TimedOut, what))
+        })
     }
 }
 

@@ -34,9 +34,9 @@ async fn a_line_that_is_wrong_is_named_by_its_number() {
     assert!(matches!(cut, Err(InvalidExport::InvalidLine { line: 5, .. })), "{cut:?}");
     // After the last line everything is present, and the hash of the file is known.
     let mut reader = ExportReader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
-    assert_eq!(reader.file_sha256(), None);
+    assert_eq!(reader.file_sha256.as_deref(), None);
     while reader.next_entry().expect("it reads").is_some() {}
-    assert_eq!(reader.file_sha256(), Some(&*sha256_hex(text.as_bytes())));
+    assert_eq!(reader.file_sha256.as_deref(), Some(&*sha256_hex(text.as_bytes())));
     assert!(reader.next_entry().expect("it is at the end").is_none());
 }
 

@@ -29,7 +29,7 @@ fn rule() -> Entry {
 /// Writes a record at a position, with a chosen number and predecessor hash.
 async fn put(world: &World, seq: u64, (run, n): (&str, u64), prev: Option<&str>, entry: Entry) -> String {
     let forged = PreparedEntry::prepare(entry).expect("an entry");
-    let forged = forged.encode(run, n, prev, &mut Default::default()).expect("a record");
+    let forged = forged.encode(run, n, prev).expect("a record");
     let (kind, head, data) = (forged.kind, &forged.head, &forged.data);
     world
         .sql(&format!("INSERT INTO record VALUES ({seq}, '{run}', {n}, '{kind}', '{head}', '{data}')"))

@@ -156,7 +156,7 @@ async fn what_was_put_in_is_inserted() {
         let copy = world.copy();
         let rule = Entry { kind: Kind::Rule, at_ms: 1, data: serde_json::Map::new() };
         let forged = PreparedEntry::prepare(rule).unwrap();
-        let forged = forged.encode("rddddddddddddd", 0, None, &mut Default::default()).unwrap();
+        let forged = forged.encode("rddddddddddddd", 0, None).unwrap();
         let (head, data) = (&forged.head, &forged.data);
         let insert =
             format!("INSERT INTO record VALUES ({at}, 'rddddddddddddd', 0, 'rule', '{head}', '{data}')");

@@ -216,7 +216,7 @@ impl World {
         let n = last.as_ref().map_or(0, |row| row.get::<i64, _>(0).unsigned_abs() + 1);
         let prev = last.map(|row| record::leaf(row.get(1)));
         let forged = PreparedEntry::prepare(entry).expect("an entry");
-        let forged = forged.encode(run, n, prev.as_deref(), &mut Default::default()).expect("sealed");
+        let forged = forged.encode(run, n, prev.as_deref()).expect("sealed");
         let number = i64::try_from(n).expect("small");
         let insert = sqlx::query("INSERT INTO record (run, n, kind, head, data) VALUES (?, ?, ?, ?, ?)");
         let insert = insert.bind(run).bind(number).bind(forged.kind).bind(&forged.head).bind(&forged.data);

@@ -78,9 +78,10 @@ struct Member {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Audit {
-    signing: String,
+    /// Whether the runs are signed.
+    pub(super) signing: Signing,
     /// The keys that governance binds; `None` for the worker's keyring.
-    keys: Option<Vec<Key>>,
+    pub(super) keys: Option<Vec<Key>>,
     pub(super) retention_days: Option<u32>,
     pub(super) keep_consultations: bool,
 }
@@ -323,20 +324,10 @@ impl Audit {
     pub(super) fn of(resolved: &ResolvedAssembly) -> Audit {
         let audit = &resolved.audit;
         Audit {
-            signing: audit.signing.as_str().to_owned(),
+            signing: audit.signing,
             keys: resolved.policies.effective_keys(),
             retention_days: audit.retention_days,
             keep_consultations: audit.consultations == Retention::Full,
         }
-    }
-
-    /// Whether the runs are signed, and with which keys.
-    pub(super) fn signing(&self) -> (Signing, Option<Vec<Key>>) {
-        let signing = Signing::ALL
-            .into_iter()
-            .find(|signing| signing.as_str() == self.signing)
-            // An unknown word comes from a newer version: assume the strictest mode.
-            .unwrap_or(Signing::Required);
-        (signing, self.keys.clone())
     }
 }

@@ -12,7 +12,7 @@ use quorate_kernel::attempts;
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::record::{HiddenText, RunOpened};
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, QueuedTask, TaskState};
+use quorate_ledger::store::tasks::{Batch, NewTask, QueuedTask, TaskState};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_protocol::assembly::Setup;
 use quorate_protocol::{Json, Name, Part, PartKind};
@@ -183,7 +183,7 @@ impl<'a> Enqueuer<'a> {
 
     async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<QueuedTask>, Error> {
         match self.session.store.enqueue(&self.batch, tasks).await? {
-            EnqueueResult::Queued(queued) => {
+            Ok(queued) => {
                 // The verdict of another run would count for this text.
                 match tasks.iter().zip(&queued).find(|(task, queued)| task.run != queued.run) {
                     None => Ok(queued),
@@ -193,7 +193,7 @@ impl<'a> Enqueuer<'a> {
                     )),
                 }
             }
-            EnqueueResult::OverLimit(why) => {
+            Err(why) => {
                 let help = format!(
                     "repeat the command when workers have finished more tasks, or raise the limit with \
                      `quorate queue tenant {} --max-waiting N`",
@@ -400,13 +400,9 @@ pub(crate) fn prepare_convenings(
     request: &ConveneRequest,
 ) -> Result<(Vec<ConveneInput>, Workspace), Error> {
     let read = |draft: &Draft| artifact::read(draft, &environment.directory);
-    let named = |inputs: &mut Inputs| {
-        let Inputs { conversation, proposal, topic, request, .. } = inputs;
-        [conversation, proposal, topic, request].into_iter().find_map(Option::take)
-    };
     let mut request = request.clone();
-    let folder = match named(&mut request.inputs.clone()) {
-        Some(Draft::File(path)) if environment.directory.join(&path).is_dir() => Some(path),
+    let folder = match given_draft(&mut request.inputs) {
+        Some(Draft::File(path)) if environment.directory.join(&path).is_dir() => Some(path.clone()),
         _ => None,
     };
     let Some(folder) = folder else {
@@ -415,15 +411,18 @@ pub(crate) fn prepare_convenings(
     };
     let (mut inputs, mut workspace) = (Vec::new(), None);
     for file in subject_files(&environment.directory, &folder)? {
-        let Inputs { conversation, proposal, topic, request: asked, .. } = &mut request.inputs;
-        for draft in [conversation, proposal, topic, asked].into_iter().flatten() {
-            *draft = Draft::File(file.clone());
-        }
+        given_draft(&mut request.inputs).into_iter().for_each(|draft| *draft = Draft::File(file.clone()));
         let (input, loaded) = convene::prepare(environment, places, &request, read)?;
         inputs.push(input);
         workspace = Some(loaded);
     }
     Ok((inputs, workspace.expect("a folder without files was refused")))
+}
+
+/// The subject of a convening, if it is given.
+fn given_draft(inputs: &mut Inputs) -> Option<&mut Draft> {
+    let Inputs { conversation, proposal, topic, request, .. } = inputs;
+    [conversation, proposal, topic, request].into_iter().find_map(Option::as_mut)
 }
 
 /// The files of a folder, each the subject of a convening.

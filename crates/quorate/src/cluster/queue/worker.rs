@@ -432,7 +432,7 @@ impl Work<'_> {
                 _ => {
                     ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
                     let keys = match self.bundle.audit() {
-                        Some(audit) => KeySource::Resolved(audit.signing().1),
+                        Some(audit) => KeySource::Resolved(audit.keys.clone()),
                         None => KeySource::Recorded,
                     };
                     Box::pin(spec.resume(session, history, keys, permit, observer)).await?;
@@ -452,8 +452,7 @@ impl Work<'_> {
         let keys = session.keys();
         let (signer, audit) = match bundle.audit() {
             Some(audit) => {
-                let (signing, bound) = audit.signing();
-                let signer = Signer::new(keys, signing, bound).await?;
+                let signer = Signer::new(keys, audit.signing, audit.keys.clone()).await?;
                 let recorded = signer.audit(audit.retention_days, audit.keep_consultations);
                 (signer, Some(recorded))
             }

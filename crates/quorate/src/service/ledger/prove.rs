@@ -199,7 +199,7 @@ pub(crate) fn check_export(environment: &Environment, request: &CheckRequest) ->
     };
     let mut reader = ExportReader::open(input, &signers).map_err(refused)?;
     while reader.next_entry().map_err(refused)?.is_some() {}
-    let (header, counted) = (reader.header().clone(), reader.totals().clone());
+    let (header, counted) = (reader.header.clone(), reader.totals.clone());
     let key = reader.trusted_key(&trusted);
     let keys = header.keys.join(" and ");
     let why = match (header.keys.is_empty(), request.keys.is_empty()) {
