@@ -159,7 +159,16 @@ impl Connection {
         name: &str,
         changed: impl Fn(Change) + Send + Sync + 'static,
     ) -> Result<Connection, ConnectError> {
-        Connection::connect(address, options(address, name, changed).await?).await
+        let connected = options(address, name, changed).await?.connect(&address.servers[..]).await;
+        let client = connected.map_err(|error| match error.kind() {
+            ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io
+                if !is_encryption(&error) =>
+            {
+                ConnectError::Absent(error.to_string())
+            }
+            _ => ConnectError::Refused(error.to_string()),
+        })?;
+        Ok(Connection { client })
     }
 
     /// A connection that is made as soon as a server answers.
@@ -172,23 +181,9 @@ impl Connection {
         changed: impl Fn(Change) + Send + Sync + 'static,
     ) -> Result<Connection, ConnectError> {
         let options = options(address, name, changed).await?.retry_on_initial_connect();
-        Connection::connect(address, options).await
-    }
-
-    async fn connect(address: &Address, options: ConnectOptions) -> Result<Connection, ConnectError> {
-        match options.connect(&address.servers[..]).await {
-            Ok(client) => Ok(Connection { client }),
-            Err(error) => {
-                let text = error.to_string();
-                Err(match error.kind() {
-                    _ if is_encryption(&error) => ConnectError::Refused(text),
-                    ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io => {
-                        ConnectError::Absent(text)
-                    }
-                    _ => ConnectError::Refused(text),
-                })
-            }
-        }
+        let connected = options.connect(&address.servers[..]).await;
+        let client = connected.map_err(|error| ConnectError::Refused(error.to_string()))?;
+        Ok(Connection { client })
     }
 
     /// Sends a message to those who listen now.

@@ -176,7 +176,7 @@ impl Asking<'_> {
             |error: &dyn std::fmt::Display| Failure::failed(format!("the question cannot be sent: {error}"));
         let inbox = self.client.new_inbox();
         let mut answers = self.client.subscribe(inbox.clone()).await.map_err(|error| unsent(&error))?;
-        let payload = Question::of(invocation, &self.asker).write();
+        let payload = write(&Question::of(invocation, &self.asker));
         let limit = self.client.server_info().max_payload;
         if payload.len() > limit {
             return Err(Failure::never(format!(
@@ -198,13 +198,13 @@ impl Asking<'_> {
                 return Ok(Sent::Unserved);
             }
             // A message in another form is ignored: the answer may still come.
-            match Message::parse(&message.payload) {
-                None => {}
-                Some(Message::AtWork { bytes, withdraw }) => {
+            match serde_json::from_slice(&message.payload) {
+                Err(_) => {}
+                Ok(Message::AtWork { bytes, withdraw }) => {
                     invocation.progress.wrote(bytes);
                     withdrawal.to = Some(withdraw);
                 }
-                Some(Message::Answered(answer)) => {
+                Ok(Message::Answered(answer)) => {
                     withdrawal.to = None;
                     return Ok(Sent::Answered(answer.note(&invocation.notes)));
                 }
@@ -289,11 +289,6 @@ impl Question {
         }
     }
 
-    fn write(&self) -> Vec<u8> {
-        // Its keys are texts and its numbers finite, so that writing cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
-    }
-
     fn schema(&self) -> Option<Schema> {
         block::parse_answer_form(Some(&self.answer)).ok()
     }
@@ -332,14 +327,10 @@ enum Message {
     Answered(Box<Answer>),
 }
 
-impl Message {
-    fn parse(payload: &[u8]) -> Option<Message> {
-        serde_json::from_slice(payload).ok()
-    }
-
-    fn write(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
-    }
+/// The bytes of a question or a message.
+fn write(value: &impl Serialize) -> Vec<u8> {
+    // Its keys are texts and its numbers finite, so that writing cannot fail.
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// How it ended, and what is known of the call.

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use super::{Answer, Config, Message, Question, VERSION, subject};
+use super::{Answer, Config, Message, Question, VERSION, subject, write};
 use crate::nats::SharedNats;
 
 /// How often the asking side is told that the answer is being worked on.
@@ -152,7 +152,7 @@ impl Server {
         let reply = received.reply?;
         let (message, event) = self
             .begin(&received.payload, &reply)
-            .unwrap_or_else(|refused| (Message::Answered(Box::new(Answer::refusal(refused))).write(), None));
+            .unwrap_or_else(|refused| (write(&Message::Answered(Box::new(Answer::refusal(refused)))), None));
         self.send(&reply, message).await;
         event
     }
@@ -238,13 +238,13 @@ impl Server {
         let mut job = self.jobs.remove(&key)?;
         let failure_of = |answer: &Answer| answer.result.as_ref().err().map(ToString::to_string);
         let mut failure = failure_of(&answer);
-        let mut message = Message::Answered(Box::new(answer)).write();
+        let mut message = write(&Message::Answered(Box::new(answer)));
         let limit = self.client.server_info().max_payload;
         if message.len() > limit {
             let why = format!("the answer has {} bytes, and the NATS servers take {limit}", message.len());
             let refused = Answer::refusal(Failure::never(why));
             failure = failure_of(&refused);
-            message = Message::Answered(Box::new(refused)).write();
+            message = write(&Message::Answered(Box::new(refused)));
         }
         for listener in std::mem::take(&mut job.listeners).into_values() {
             self.send(&listener, message.clone()).await;
@@ -298,7 +298,7 @@ fn withdrawal(prefix: &str, call: Id) -> String {
 
 fn at_work(withdrawals: &str, call: Id, bytes: &AtomicUsize) -> Vec<u8> {
     let bytes = bytes.swap(0, Ordering::Relaxed);
-    Message::AtWork { bytes, withdraw: withdrawal(withdrawals, call) }.write()
+    write(&Message::AtWork { bytes, withdraw: withdrawal(withdrawals, call) })
 }
 
 /// Has the participant's executor answer.

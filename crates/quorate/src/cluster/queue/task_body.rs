@@ -186,11 +186,8 @@ async fn signature_rejection(
 }
 
 fn parse_signature(text: &str) -> Option<(KeyId, i64, Signature)> {
-    let mut parts = text.split(' ');
-    let (id, at, signature) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_whole = parts.next().is_none();
-    let parsed = (KeyId::from_text(id).ok()?, parse_rfc3339(at)?, Signature::from_text(signature).ok()?);
-    is_whole.then_some(parsed)
+    let [id, at, signature] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    Some((KeyId::from_text(id).ok()?, parse_rfc3339(at)?, Signature::from_text(signature).ok()?))
 }
 
 /// The hash that the signature covers.
