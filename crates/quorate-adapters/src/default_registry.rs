@@ -25,8 +25,8 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     #[cfg(feature = "llm")]
     {
         registry.executor(llm::KIND, llm::new)?;
-        for preset in llm::PRESETS {
-            registry.preset(preset.name, llm::KIND);
+        for preset in llm::presets() {
+            registry.preset(&preset.name, llm::KIND);
         }
         registry.set_embedder(llm::embed::new);
     }

@@ -9,31 +9,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::fault::{Fault, FaultKind};
+use super::config::TOKENS_FIELDS;
+use super::fault::{Fault, FaultKind, any_of};
+use super::service::{Field, KNOWN};
 use super::wire::{HttpRequest, Wire};
-
-/// The names that servers have for the cap on output tokens.
-pub(super) const TOKENS_FIELDS: [&str; 4] =
-    ["max_completion_tokens", "max_tokens", "max_output_tokens", "max_new_tokens"];
 
 /// The smallest cap that is taken from a server's message: a smaller one has no room for an answer.
 const LEAST_TOKENS: u32 = 256;
-
-/// A part of a request that a server may refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
-    Tokens,
-    Usage,
-    System,
-    Schema,
-    Effort,
-    Cache,
-    Store,
-}
 
 /// How a request differs from what the settings ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,33 +37,28 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// What Quorate did.
-    fn what(self) -> String {
-        match self {
-            Change::TokensField(name) => format!("sent the cap on tokens as `{name}`"),
-            Change::MaxTokens(most) => format!("asked for at most {most} tokens"),
-            Change::NoUsage => "left `stream_options` out".to_owned(),
-            Change::NoSystem => "sent the instruction in the user message".to_owned(),
-            Change::PlainSchema => "sent the schema without lists of types and bounds".to_owned(),
-            Change::JsonObject => "asked for any JSON object in place of the schema".to_owned(),
-            Change::NoSchema => "sent the schema in the prompt alone".to_owned(),
-            Change::NoEffort => "left `effort` out".to_owned(),
-            Change::NoCache => "left `cache` out".to_owned(),
-            Change::NoStore => "left `store` out".to_owned(),
-        }
-    }
-
-    /// The setting that does the same from the first request on; `None` where no setting does.
-    fn setting(self) -> Option<String> {
-        Some(match self {
-            Change::TokensField(name) => format!("tokens_field = \"{name}\""),
-            Change::MaxTokens(most) => format!("max_tokens = {most}"),
-            Change::NoUsage => "usage = false".to_owned(),
-            Change::NoSystem => "system = false".to_owned(),
-            Change::JsonObject => "schema = \"json\"".to_owned(),
-            Change::NoSchema => "schema = \"prompt\"".to_owned(),
-            Change::PlainSchema | Change::NoEffort | Change::NoCache | Change::NoStore => return None,
-        })
+    /// What Quorate did, and the setting that does the same from the first request on, if there is one.
+    fn told(self) -> (String, Option<String>) {
+        let (what, setting) = match self {
+            Change::TokensField(name) => {
+                let what = format!("sent the cap on tokens as `{name}`");
+                return (what, Some(format!("tokens_field = \"{name}\"")));
+            }
+            Change::MaxTokens(most) => {
+                return (format!("asked for at most {most} tokens"), Some(format!("max_tokens = {most}")));
+            }
+            Change::NoUsage => ("left `stream_options` out", Some("usage = false")),
+            Change::NoSystem => ("sent the instruction in the user message", Some("system = false")),
+            Change::PlainSchema => ("sent the schema without lists of types and bounds", None),
+            Change::JsonObject => {
+                ("asked for any JSON object in place of the schema", Some("schema = \"json\""))
+            }
+            Change::NoSchema => ("sent the schema in the prompt alone", Some("schema = \"prompt\"")),
+            Change::NoEffort => ("left `effort` out", None),
+            Change::NoCache => ("left `cache` out", None),
+            Change::NoStore => ("left `store` out", None),
+        };
+        (what.to_owned(), setting.map(str::to_owned))
     }
 
     /// Whether a later change takes its place.
@@ -94,13 +74,11 @@ impl Change {
 
 /// Changes in one line for the report of a run. `name` is that of the executor.
 pub(super) fn note(changes: &[Change], host: &str, name: &str) -> String {
-    let last = (1..)
-        .zip(changes)
-        .filter(|(next, change)| !changes[*next..].iter().any(|later| change.gives_way_to(*later)));
-    let last: Vec<Change> = last.map(|(_, change)| *change).collect();
-    let what: Vec<String> = last.iter().map(|change| change.what()).collect();
-    let settings = last.iter().filter_map(|change| change.setting());
-    let settings: Vec<String> = settings.map(|setting| format!("`{setting}`")).collect();
+    let is_last =
+        |(next, change): &(usize, &Change)| !changes[*next..].iter().any(|later| change.gives_way_to(*later));
+    let last = (1..).zip(changes).filter(is_last).map(|(_, change)| change.told());
+    let (what, settings): (Vec<String>, Vec<Option<String>>) = last.unzip();
+    let settings: Vec<String> = settings.iter().flatten().map(|setting| format!("`{setting}`")).collect();
     let set = match settings.is_empty() {
         true => String::new(),
         false => format!("; set {} in {}", settings.join(", "), table(name)),
@@ -123,18 +101,16 @@ pub(super) fn table(name: &str) -> String {
     )
 }
 
-impl Field {
-    /// The keys that change it, for the message of a call that failed.
-    pub(super) fn keys(self) -> &'static str {
-        match self {
-            Field::Tokens => "`max_tokens` and `tokens_field` change",
-            Field::Usage => "`usage = false` leaves out",
-            Field::System => "`system = false` moves",
-            Field::Schema => "`schema = \"json\"` or `schema = \"prompt\"` changes",
-            Field::Effort => "`effort` sets",
-            Field::Cache => "`cache` sets",
-            Field::Store => "`extra` can set",
-        }
+/// The keys that change a field, for the message of a call that failed.
+pub(super) fn keys(field: Field) -> &'static str {
+    match field {
+        Field::Tokens => "`max_tokens` and `tokens_field` change",
+        Field::Usage => "`usage = false` leaves out",
+        Field::System => "`system = false` moves",
+        Field::Schema => "`schema = \"json\"` or `schema = \"prompt\"` changes",
+        Field::Effort => "`effort` sets",
+        Field::Cache => "`cache` sets",
+        Field::Store => "`extra` can set",
     }
 }
 
@@ -148,54 +124,6 @@ pub(super) fn learned(service: &str, model: &str, wire: Wire) -> Learned {
     Arc::clone(all.entry((service.to_owned(), model.to_owned(), wire.as_str())).or_default())
 }
 
-/// The words with which a server refuses a field itself, separated by `|` like all lists here.
-const REFUSES_FIELD: &str = "unsupported|not support|unrecognized|unrecognised|not recogni|unknown|unexpected|not permitted|\
-    forbidden|extra fields|extra inputs|additional propert|not allowed|unavailable|not available|\
-    not enabled|not implemented|no such|instead|deprecated|cannot be used|can't be used|must alternate|\
-    only user|incompatible|n't support|does not exist|removed|no endpoints found";
-
-/// Those that refuse the value of a field, as well.
-const REFUSES_VALUE: &str = "invalid|not valid|must be|should be|must have|is not one of|expected|failed to|cannot|can't|\
-    could not|only support|error in|requires|not of type|too complex|too many|not a |wrong|not compile";
-
-/// Those of a number that is too large.
-const TOO_LARGE: &str = "too large|too high|too big|exceed|at most|less than|maximum|max value|greater than|out of range|\
-    range|<=|>|above_max|up to|limit|between";
-
-/// The names of a field in the words of servers, in lower case.
-fn names(field: Field) -> &'static str {
-    match field {
-        Field::Tokens => {
-            "max_completion_tokens|max_tokens|max_output_tokens|max_new_tokens|maxoutputtokens|num_predict"
-        }
-        Field::Usage => "stream_options|include_usage|streamoptions",
-        Field::System => {
-            "system role|role system|role: system|role 'system'|role \"system\"|role `system`|'system'|\
-            `system`|\"system\"|system message|system messages|system prompt|system prompts|\
-            system instruction|system instructions|system_instruction|systeminstruction|role: developer|\
-            developer role|role 'developer'|developer message|developer messages|developer instruction|\
-            'developer'|`developer`|\"developer\"|roles must alternate|only user and assistant|\
-            user and assistant roles|messages[0].role|messages.0.role|body.messages.0.role|body.system|\
-            'instructions'|`instructions`|\"instructions\"|body.instructions"
-        }
-        Field::Schema => {
-            "response_format|response_schema|responseschema|responsejsonschema|response_json_schema|\
-            responsemimetype|response_mime_type|json_schema|json_object|jsonschema|guided_json|\
-            json schema|json mode|structured output|structured outputs|structured_outputs|text.format|\
-            output_config|output_config.format|output_format|chatrequest.format|requested parameters|\
-            'format'|`format`|\"format\"|in format|body.format|grammar|schema|anyof|additionalproperties|list of types|type must be|\
-            'type' must be|unsupported type|union type|nullable|constrained decoding|guided decoding"
-        }
-        Field::Effort => {
-            "reasoning_effort|reasoning.effort|reasoning effort|reasoning|thinking|thinking_config|\
-            thinkingconfig|thinking_level|thinking_budget|thinkinglevel|thinkingbudget|\
-            output_config.effort|effort|think"
-        }
-        Field::Cache => "prompt_cache_options|prompt_cache_breakpoint|cache_control|prompt caching",
-        Field::Store => "store",
-    }
-}
-
 /// The field that a fault names, if it is one of those that were sent.
 pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
     let is_about_request = match (&fault.kind, fault.status) {
@@ -204,19 +132,24 @@ pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
         (FaultKind::UnknownModel, Some(404)) | (FaultKind::Server, None | Some(500 | 501)) => true,
         _ => false,
     };
-    let text = &*fault.details;
-    if !is_about_request || is_too_long_a_prompt(text) {
+    let (text, words) = (&*fault.details, &KNOWN.words);
+    let says = |words: &str| any_of(words, |word| text.contains(word));
+    if !is_about_request || says(&words.too_long) {
         return None;
     }
-    let says = |words: &str| words.split('|').any(|word| text.contains(word));
-    let refuses = |field: Field| match field {
-        Field::Tokens => says(REFUSES_FIELD) || says(TOO_LARGE) || says(REFUSES_VALUE),
-        _ => says(REFUSES_FIELD) || says(REFUSES_VALUE),
-    };
     // The field that is named first: the message may go on to name fields that the server accepts.
-    let place = |field: Field| names(field).split('|').filter_map(|name| position(text, name)).min();
-    let named = sent.iter().filter_map(|field| Some((place(*field)?, *field)));
-    named.min_by_key(|(place, _)| *place).map(|(_, field)| field).filter(|field| refuses(*field))
+    let named = sent.iter().filter_map(|field| Some((place(fault, *field)?, *field)));
+    let (_, field) = named.min_by_key(|(place, _)| *place)?;
+    let refuses = says(&words.refuses_field)
+        || says(&words.refuses_value)
+        || (field == Field::Tokens && says(&words.too_large));
+    refuses.then_some(field)
+}
+
+/// Where a fault names a field.
+fn place(fault: &Fault, field: Field) -> Option<usize> {
+    let names = KNOWN.fields[&field].split('|');
+    names.filter_map(|name| position(&fault.details, name)).min()
 }
 
 /// The entry of `extra` that a refusal of the request names.
@@ -233,21 +166,7 @@ pub(super) fn lacks_api(fault: &Fault) -> bool {
 
 /// Whether the service says that a smaller cap on output tokens would leave room for the prompt.
 pub(super) fn blames_cap(fault: &Fault) -> bool {
-    fault.kind == FaultKind::ContextOverflow
-        && names(Field::Tokens).split('|').any(|name| position(&fault.details, name).is_some())
-}
-
-/// Whether the prompt and its answer are too long together, which no other form of the request mends.
-fn is_too_long_a_prompt(text: &str) -> bool {
-    let parts = [
-        "context length",
-        "context size",
-        "input tokens +",
-        "tokens + `max_new_tokens`",
-        "inputs tokens + max_new_tokens",
-        "prompt is too long",
-    ];
-    parts.iter().any(|part| text.contains(part))
+    fault.kind == FaultKind::ContextOverflow && place(fault, Field::Tokens).is_some()
 }
 
 /// The place where a name occurs as a whole word.
@@ -263,12 +182,12 @@ fn position(text: &str, name: &str) -> Option<usize> {
 /// that was sent, `most` the number.
 pub(super) fn change_tokens(fault: &Fault, sent: &str, most: u32) -> Option<Change> {
     let text = &*fault.details;
-    if REFUSES_FIELD.split('|').any(|word| text.contains(word)) {
+    if any_of(&KNOWN.words.refuses_field, |word| text.contains(word)) {
         let named = TOKENS_FIELDS.into_iter().find(|name| *name != sent && position(text, name).is_some());
         let other = if sent == "max_tokens" { "max_completion_tokens" } else { "max_tokens" };
         return Some(Change::TokensField(named.unwrap_or(other)));
     }
-    if !TOO_LARGE.split('|').any(|word| text.contains(word)) {
+    if !any_of(&KNOWN.words.too_large, |word| text.contains(word)) {
         return None;
     }
     let numbers = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -310,72 +229,6 @@ pub(super) fn with_own_seed(extra: &Map<String, Json>, sample: u32) -> Map<Strin
         (key.clone(), value)
     };
     extra.iter().map(own).collect()
-}
-
-/// The parts of a request that `extra` may not set, and what sets them. Names are without `_` and in lower case.
-const RESERVED: &[(&str, &str)] = &[
-    ("model", "the key `model` sets it"),
-    ("messages|input|contents|prompt", "the prompt is Quorate's own"),
-    ("system|instructions|systeminstruction", "the key `system` says where the instruction stands"),
-    ("stream", "Quorate reads every answer as a stream"),
-    ("streamoptions", "the key `usage` sets it"),
-    (
-        "maxtokens|maxcompletiontokens|maxoutputtokens|maxnewtokens|maxtokenstosample|numpredict|\
-         npredict|options.numpredict|generationconfig.maxoutputtokens",
-        "the key `max_tokens` sets it, under the name that `tokens_field` gives",
-    ),
-    (
-        "responseformat|format|text.format|outputconfig.format|outputformat|responseschema|jsonschema|\
-         grammar|guidedjson|guidedgrammar|guidedregex|guidedchoice|structuredoutputs|\
-         generationconfig.responsemimetype|generationconfig.responseschema|\
-         generationconfig.responsejsonschema",
-        "the key `schema` sets it",
-    ),
-    (
-        "reasoningeffort|reasoning.effort|outputconfig.effort|think|\
-         generationconfig.thinkingconfig.thinkingbudget|generationconfig.thinkingconfig.thinkinglevel",
-        "the key `effort` sets it",
-    ),
-    ("numctx|options.numctx", "the key `context` sets it"),
-    ("cachecontrol|promptcacheoptions", "the key `cache` sets it"),
-    (
-        "n|bestof|candidatecount|generationconfig.candidatecount",
-        "an answer is one choice; a member's key `samples` asks several times",
-    ),
-    (
-        "tools|toolchoice|toolconfig|functions|functioncall|modalities|audio|responsemodalities|\
-         generationconfig.responsemodalities",
-        "a member answers in text",
-    ),
-    ("background|conversation|previousresponseid|cachedcontent", "each call stands alone"),
-    ("key|apikey|authorization", "the key `key` says where the key is"),
-];
-
-/// Refuses entries of `extra` that other keys set, or with which an answer could not be read.
-///
-/// # Errors
-/// Names the entry, and the key that sets it.
-pub(super) fn check_extra(extra: &Map<String, Json>) -> Result<(), ConfigError> {
-    check_entries(extra, "", "extra")
-}
-
-fn check_entries(entries: &Map<String, Json>, above: &str, shown: &str) -> Result<(), ConfigError> {
-    for (key, value) in entries {
-        let (path, shown) =
-            (format!("{above}{}", key.replace('_', "").to_lowercase()), format!("{shown}.{key}"));
-        let all = RESERVED.iter().flat_map(|(paths, why)| paths.split('|').map(move |path| (path, *why)));
-        let inside = format!("{path}.");
-        for (reserved, why) in all {
-            // Another value would replace the whole table.
-            if reserved == path || (reserved.starts_with(&inside) && !value.is_object()) {
-                return Err(ConfigError::for_key("extra", format!("`{shown}` cannot be set: {why}")));
-            }
-        }
-        if let Json::Object(entries) = value {
-            check_entries(entries, &inside, &shown)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

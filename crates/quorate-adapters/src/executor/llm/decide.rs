@@ -5,29 +5,19 @@
 pub mod api;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use quorate_diagnostics::invisible::escape_invisible;
-use quorate_kernel::ports::executor::{
-    About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Reply, Settings,
-    SideEffect, Usage,
-};
-use quorate_manifest::money::Money;
+use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Json, Part, PartKind};
+use reqwest::Method;
 use serde_json::{Map, json};
-use tokio::time::Instant;
 
-use super::call::{self, Call, CallFailure};
-use super::config::{DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, ServicePreset, preset, preset_address};
-use super::pool::{Outcome, Pool};
-use super::prices::{Price, Priced};
-use super::service::{Defaults, Service, address};
-use super::{ENVELOPE_TOKENS, KIND, adapt, fault, read_models, settle, wire};
+use super::call::Call;
+use super::config::check_extra;
+use super::service::{Asked, Service, ServicePreset, address};
+use super::{adapt, wire};
 use crate::block::Block;
-use crate::http;
 use api::{Api, Decision, MAX_OPTIONS, Question, shown};
 
 /// The keys of the table.
@@ -54,7 +44,7 @@ const THRESHOLD: f64 = 0.5;
 const MARGIN: f64 = 0.2;
 
 /// The most tokens of an answer: some services count a few for each option.
-const ANSWER_TOKENS: u64 = 4_096;
+pub(super) const ANSWER_TOKENS: u64 = 4_096;
 
 /// How much of a member's criteria its vote repeats, in characters.
 const MAX_CRITERIA: usize = 300;
@@ -76,60 +66,6 @@ pub(super) fn api(settings: &Settings) -> Option<Api> {
     let text = |key: &str| settings.block.get(key).and_then(Json::as_str);
     let of_preset = || text("preset").and_then(ServicePreset::find).and_then(|preset| preset.decides);
     text("wire").and_then(Api::parse).or_else(of_preset)
-}
-
-/// Builds the executor from its table.
-///
-/// # Errors
-/// When the table has an unknown key or an unusable value.
-pub(super) fn new(settings: &Settings, api: Api) -> Result<Arc<dyn Executor>, ConfigError> {
-    let block = Block::parse(&settings.block, KEYS)?;
-    let preset = block.text("preset")?.map(preset).transpose()?;
-    block.word("wire", Api::parse, &Api::ALL.map(Api::as_str))?;
-    let written = block.text("base_url")?;
-    let base_url = match (written, preset) {
-        (Some(written), _) => address(written)?,
-        (None, Some(preset)) => preset_address(preset)?,
-        (None, None) => address(api.default_base_url())?,
-    };
-    let base_url = versioned(base_url, api);
-    // A preset's own key goes to the preset's own host only.
-    let variables = preset.filter(|_| written.is_none()).map_or(&[][..], |preset| preset.variables);
-    let auth = preset.map_or(wire::Auth::Bearer, |preset| preset.auth);
-    let is_preset_local = preset.is_some_and(|preset| preset.is_local);
-    let is_local = is_preset_local || http::is_loopback(&base_url);
-    let is_slow = is_preset_local || http::is_local(&base_url);
-    let concurrency = if is_slow { LOCAL_CONCURRENCY } else { DEFAULT_CONCURRENCY };
-    let concurrency = block.count("concurrency")?.unwrap_or(concurrency);
-    // The response arrives at once, so only the timeout applies.
-    let defaults =
-        Defaults { base_url, auth, variables, idle: Duration::from_secs(600), is_slow_to_start: true };
-    let service = Service::parse(&block, &settings.dir, defaults)?;
-    // The default of a service with chat models is one of these.
-    let default = preset.filter(|preset| preset.decides.is_some()).and_then(|preset| preset.default_model);
-    let model = block.text("model")?.or(default);
-    let Some(model) = model else {
-        let help = format!("set `model` in {}", adapt::table(&settings.name));
-        return Err(ConfigError::for_key("model", "no model is named").with_help(help));
-    };
-    let extra = block.table("extra")?.cloned().unwrap_or_default();
-    adapt::check_extra(&extra)?;
-    if let Some(key) = ["state", "questions"].into_iter().find(|key| extra.contains_key(*key)) {
-        return Err(ConfigError::for_key(
-            "extra",
-            format!("`extra.{key}` cannot be set: it is the question"),
-        ));
-    }
-    Ok(Arc::new(Decider {
-        api,
-        price: Priced::of(&block, model, is_local, settings.prices.as_deref(), Some(0.0))?,
-        model: model.to_owned(),
-        pool: Pool::named(&service.pool(block.text("pool")?), concurrency),
-        service,
-        extra,
-        threshold: fraction(&block, "threshold", 1.0)?.unwrap_or(THRESHOLD),
-        margin: fraction(&block, "margin", 0.5)?.unwrap_or(MARGIN),
-    }))
 }
 
 /// Cuts an address after the API's version, and adds `/v1` if it has none. The address of a whole call is also accepted.
@@ -157,60 +93,94 @@ fn fraction(block: &Block<'_>, key: &str, most: f64) -> Result<Option<f64>, Conf
     }
 }
 
-struct Decider {
+/// How a decision model is asked.
+pub(super) struct Decider {
     api: Api,
-    model: String,
-    service: Service,
-    pool: Arc<Pool>,
-    price: Priced,
     extra: Map<String, Json>,
-    threshold: f64,
+    pub(super) threshold: f64,
     margin: f64,
 }
 
 impl Decider {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// When the table has an unknown key or an unusable value.
+    pub(super) fn parse(settings: &Settings, api: Api) -> Result<(Service, Decider), ConfigError> {
+        let block = Block::parse(&settings.block, KEYS)?;
+        let preset = ServicePreset::of(&block)?;
+        block.word("wire", Api::parse, &Api::ALL.map(Api::as_str))?;
+        let base_url = match (block.text("base_url")?, preset) {
+            (Some(written), _) => address(written)?,
+            (None, Some(preset)) => preset.address()?,
+            (None, None) => address(api.default_base_url())?,
+        };
+        let base_url = versioned(base_url, api);
+        // The default of a service with chat models is one of these.
+        let default = preset.filter(|preset| preset.decides.is_some());
+        let default = default.and_then(|preset| preset.default_model.as_deref());
+        let model = block.text("model")?.or(default).ok_or_else(|| {
+            let help = format!("set `model` in {}", adapt::table(&settings.name));
+            ConfigError::for_key("model", "no model is named").with_help(help)
+        })?;
+        let extra = block.table("extra")?.cloned().unwrap_or_default();
+        check_extra(&extra)?;
+        if let Some(key) = ["state", "questions"].into_iter().find(|key| extra.contains_key(*key)) {
+            let message = format!("`extra.{key}` cannot be set: it is the question");
+            return Err(ConfigError::for_key("extra", message));
+        }
+        let auth = wire::Auth::Bearer;
+        let asked = Asked { base_url, preset, auth, model, is_whole: true, output_price: Some(0.0) };
+        let decider = Decider {
+            api,
+            extra,
+            threshold: fraction(&block, "threshold", 1.0)?.unwrap_or(THRESHOLD),
+            margin: fraction(&block, "margin", 0.5)?.unwrap_or(MARGIN),
+        };
+        Ok((Service::parse(&block, settings, asked)?, decider))
+    }
+
+    pub(super) fn describe(&self, service: &Service) -> String {
+        let more = format!(", threshold {}, margin {}", self.threshold, self.margin);
+        service.describe(self.api.as_str(), &more)
+    }
+
     /// Asks the service, and notes the model and the usage even if the call fails.
-    async fn ask(&self, invocation: &Invocation, question: &Question) -> Result<Reply, Failure> {
+    pub(super) async fn ask(&self, service: &Service, invocation: &Invocation) -> Result<Reply, Failure> {
         let Invocation { deadline, notes, .. } = invocation;
-        // Until a request is sent, nothing of the budget is taken.
-        notes.note(|noted| noted.usage = Some(call::nothing()));
-        let under_way = self.pool.start(*deadline, &invocation.progress).await?;
-        let (client, key) = (self.service.client().await?, self.service.key().await?);
+        let refused = |why| notes.without_stand_in(Failure::never(why));
+        let question = question(invocation).map_err(refused)?;
+        let under_way = service.pool.start(*deadline, &invocation.progress).await?;
+        let (client, key) = (service.client().await?, service.key().await?);
+        let key = key.as_ref();
         if !invocation.fence.holds(*deadline).await {
             return Err(notes.without_stand_in(Failure::not_driven()));
         }
-        let mut request = self.api.encode(&self.model, question);
-        if !self.extra.is_empty() {
-            adapt::edit(&mut request, |body| adapt::merge(body, &self.extra));
-        }
-        let call = Call { client, service: &self.service, key: key.as_ref(), deadline: *deadline };
+        let mut request = self.api.encode(&service.model, &question);
+        adapt::edit(&mut request, |body| adapt::merge(body, &self.extra));
+        let call = Call { client, service, key, deadline: *deadline };
         notes.note(|noted| noted.usage = None);
-        let body = call.post(request).await;
-        let (mut model, mut usage) = (None, Usage::default());
-        if let Ok(body) = &body {
-            let (named, spent) = api::read_usage(body);
-            model = named.map(|model| self.service.without_keys(fault::quoted(&model), key.as_ref()));
-            usage = Usage { money: self.price.charge(&spent, model.as_deref()), ..spent };
-            notes.note(|noted| {
-                noted.usage = Some(usage);
-                noted.model = model.clone().or_else(|| Some(self.model.clone()));
-            });
-        }
-        let decided = body.and_then(|body| {
-            // The service answered, so no stand-in is asked.
-            let refused = |fault| CallFailure { is_of_answer: true, ..call.failed(fault) };
-            self.api.decode(&body, question).map_err(refused)
+        let body = match call.document(Method::POST, request).await {
+            Ok(body) => body,
+            Err(failed) => return Err(failed.settle(under_way, service, key, invocation).await),
+        };
+        let (model, spent) = api::read_usage(&body);
+        let model = model.map(|model| service.shown_name(&model, key));
+        let usage = service.charge(spent, model.as_deref());
+        notes.note(|noted| {
+            noted.usage = Some(usage);
+            noted.model = model.clone().or_else(|| Some(service.model.clone()));
         });
-        let decision = match decided {
+        let decision = match self.api.decode(&body, &question) {
             Ok(decision) => decision,
-            Err(failed) => {
-                return Err(settle(failed, under_way, (&self.service, key.as_ref()), invocation).await);
+            // The service answered, so no stand-in is asked.
+            Err(fault) => {
+                let failed = call.failed(fault).settle(under_way, service, key, invocation).await;
+                return Err(notes.without_stand_in(failed));
             }
         };
-        under_way.end(Outcome::Answered);
-        let answer = self.answer(invocation, question, &decision);
-        let answer = answer.map_err(|why| notes.without_stand_in(Failure::never(why)))?;
-        notes.note(|noted| noted.probabilities = Some(probabilities(question, &decision)));
+        let answer = self.answer(invocation, &question, &decision).map_err(refused)?;
+        notes.note(|noted| noted.probabilities = Some(probabilities(&question, &decision)));
         let text = escape_invisible(&answer.to_string()).into_owned();
         Ok(Reply { text, model, usage, posted: None })
     }
@@ -346,7 +316,7 @@ fn speakers(parts: &[Part]) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Why no decision model can give an answer of a form.
-fn refusal(answer: Schema) -> Option<String> {
+pub(super) fn refusal(answer: Schema) -> Option<String> {
     let what = match answer {
         Schema::Ballot | Schema::Selection | Schema::Tier | Schema::Judgement | Schema::Predicate => {
             return None;
@@ -362,91 +332,4 @@ fn refusal(answer: Schema) -> Option<String> {
         "a decision model answers closed questions; it cannot be {what}. It can vote in an assembly, choose tiers and the next \
          speaker, judge playbooks, and compare texts with locks by meaning"
     ))
-}
-
-#[async_trait]
-impl Executor for Decider {
-    fn about(&self) -> About {
-        About { kind: KIND, asks_a_model: true, model: Some(self.model.clone()) }
-    }
-
-    fn side_effects(&self) -> Vec<SideEffect> {
-        self.price.side_effects(self.service.side_effects())
-    }
-
-    async fn admit(&self) -> Admission {
-        self.pool.admit().await
-    }
-
-    fn default_retries(&self) -> u32 {
-        2
-    }
-
-    fn threshold(&self) -> Option<f64> {
-        Some(self.threshold)
-    }
-
-    fn refuses(&self, answer: Schema) -> Option<String> {
-        refusal(answer)
-    }
-
-    async fn models(&self, deadline: Instant) -> Option<Result<Vec<String>, Failure>> {
-        let list = async {
-            let (client, key) = (self.service.client().await?, self.service.key().await?);
-            let call = Call { client, service: &self.service, key: key.as_ref(), deadline };
-            let list = call.get("/models", &[]).await.map_err(|failed| failed.failure)?;
-            let names =
-                [wire::Wire::Chat, wire::Wire::Ollama].iter().find_map(|form| read_models(*form, &list));
-            let names = names.ok_or_else(|| Failure::never("the answer is not a list of models"))?;
-            let clean = |name: String| self.service.without_keys(fault::quoted(&name), key.as_ref());
-            Ok(names.into_iter().map(clean).collect())
-        };
-        Some(list.await)
-    }
-
-    fn call_limit(&self, prompt_tokens: u64, _: Schema) -> Option<CallLimit> {
-        // A router's options repeat its roster.
-        let read = prompt_tokens * 2 + ENVELOPE_TOKENS;
-        let money = self.price.price.as_ref().map(|price| price.most(read, ANSWER_TOKENS));
-        Some(CallLimit { tokens: read + ANSWER_TOKENS, money })
-    }
-
-    fn price(&self, usage: &Usage) -> Option<Money> {
-        self.price.price.as_ref()?.cost(usage)
-    }
-
-    fn is_metered(&self) -> bool {
-        self.price.price != Some(Price::FREE)
-    }
-
-    async fn inspect(&self, _: Instant) -> Option<Result<Inspection, Failure>> {
-        let (cost, key) = (self.price.describe(), self.service.describe_key());
-        let (at, api) = (&self.service.base_url, self.api.as_str());
-        let detail = format!(
-            "`{}` at {at} ({api}), {key}, threshold {}, margin {}, {cost}",
-            self.model, self.threshold, self.margin
-        );
-        Some(match self.check_installed() {
-            Ok(()) => Ok(Inspection { tried: true, detail }),
-            Err(refused) => Err(Failure::never(refused.message)),
-        })
-    }
-
-    fn tools(&self) -> Option<Vec<String>> {
-        Some(Vec::new())
-    }
-
-    fn check_installed(&self) -> Result<(), ConfigError> {
-        self.service.check_key()
-    }
-
-    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        match question(&invocation) {
-            Ok(question) => self.ask(&invocation, &question).await,
-            Err(why) => {
-                invocation.notes.note(|noted| noted.usage = Some(call::nothing()));
-                Err(invocation.notes.without_stand_in(Failure::never(why)))
-            }
-        }
-    }
 }

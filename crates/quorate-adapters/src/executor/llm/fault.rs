@@ -73,25 +73,37 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
+    /// What happened, in words; whether it is due to the question or the answer, and not to the service; and whether the same
+    /// request may succeed later, where the service does not say: `None` if it would cost and end the same, whatever it says.
+    fn facts(&self) -> (&'static str, bool, Option<bool>) {
+        match self {
+            FaultKind::Auth => ("the service did not accept the key", false, Some(false)),
+            FaultKind::UnknownModel => {
+                ("the service does not know the model or the address", false, Some(false))
+            }
+            FaultKind::RateLimited => {
+                ("the service limits the rate of requests or tokens", false, Some(true))
+            }
+            FaultKind::SpendLimit => ("the account's quota or spend limit is reached", false, None),
+            FaultKind::Overloaded => ("the service is overloaded", false, Some(true)),
+            FaultKind::Server => ("the service failed", false, Some(true)),
+            FaultKind::BadRequest => ("the service refused the request as invalid", true, Some(false)),
+            FaultKind::Refused { .. } => ("the model refused to answer", true, None),
+            FaultKind::CutOff => {
+                ("the answer was cut off at the cap on output tokens (raise `max_tokens`)", true, None)
+            }
+            FaultKind::ContentFilter { .. } => ("a content filter stopped the answer", true, None),
+            FaultKind::ContextOverflow => ("the prompt does not fit in the model's context", true, None),
+            FaultKind::Empty => ("the answer is empty", true, Some(true)),
+            FaultKind::Malformed => ("the response is not in the format of the API", false, None),
+            FaultKind::TooLarge => ("the response is too large", true, None),
+            FaultKind::EndedEarly => ("the response ended before the answer was complete", false, Some(true)),
+        }
+    }
+
     /// Whether it is due to the question or the answer, and not to the service: another model must not be asked instead.
     pub fn is_of_answer(&self) -> bool {
-        match self {
-            FaultKind::BadRequest
-            | FaultKind::Refused { .. }
-            | FaultKind::CutOff
-            | FaultKind::ContentFilter { .. }
-            | FaultKind::ContextOverflow
-            | FaultKind::Empty
-            | FaultKind::TooLarge => true,
-            FaultKind::Auth
-            | FaultKind::UnknownModel
-            | FaultKind::RateLimited
-            | FaultKind::SpendLimit
-            | FaultKind::Overloaded
-            | FaultKind::Server
-            | FaultKind::Malformed
-            | FaultKind::EndedEarly => false,
-        }
+        self.facts().1
     }
 }
 
@@ -104,27 +116,12 @@ impl Fault {
 
     /// Whether and when the same request may be sent again.
     pub fn retry(&self) -> Retry {
-        let by_kind = match self.kind {
-            // A retry would cost and end the same, even if the server advises it.
-            FaultKind::SpendLimit
-            | FaultKind::Refused { .. }
-            | FaultKind::CutOff
-            | FaultKind::ContentFilter { .. }
-            | FaultKind::ContextOverflow
-            | FaultKind::Malformed
-            | FaultKind::TooLarge => return Retry::Never,
-            FaultKind::Auth | FaultKind::UnknownModel | FaultKind::BadRequest => false,
-            FaultKind::RateLimited
-            | FaultKind::Overloaded
-            | FaultKind::Server
-            | FaultKind::Empty
-            | FaultKind::EndedEarly => true,
-        };
+        let may_succeed = self.kind.facts().2.is_some_and(|by_kind| self.should_retry.unwrap_or(by_kind));
         // A wait of zero is ignored: the caller's own pause is longer.
-        match (self.should_retry.unwrap_or(by_kind), self.after.filter(|after| !after.is_zero())) {
-            (false, _) => Retry::Never,
-            (true, Some(after)) => Retry::After(after),
-            (true, None) => Retry::Soon,
+        match self.after.filter(|after| !after.is_zero()) {
+            _ if !may_succeed => Retry::Never,
+            Some(after) => Retry::After(after),
+            None => Retry::Soon,
         }
     }
 }
@@ -144,11 +141,7 @@ pub fn from_response<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, 
         },
     };
     fault.after = wait_of_headers(&header, fault.kind == FaultKind::RateLimited, now).or(fault.after);
-    fault.should_retry = match header("x-should-retry") {
-        Some("true") => Some(true),
-        Some("false") => Some(false),
-        _ => None,
-    };
+    fault.should_retry = header("x-should-retry").and_then(|answer| answer.parse().ok());
     fault
 }
 
@@ -161,23 +154,7 @@ impl std::error::Error for Fault {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match &self.kind {
-            FaultKind::Auth => "the service did not accept the key",
-            FaultKind::UnknownModel => "the service does not know the model or the address",
-            FaultKind::RateLimited => "the service limits the rate of requests or tokens",
-            FaultKind::SpendLimit => "the account's quota or spend limit is reached",
-            FaultKind::Overloaded => "the service is overloaded",
-            FaultKind::Server => "the service failed",
-            FaultKind::BadRequest => "the service refused the request as invalid",
-            FaultKind::Refused { .. } => "the model refused to answer",
-            FaultKind::CutOff => "the answer was cut off at the cap on output tokens (raise `max_tokens`)",
-            FaultKind::ContentFilter { .. } => "a content filter stopped the answer",
-            FaultKind::ContextOverflow => "the prompt does not fit in the model's context",
-            FaultKind::Empty => "the answer is empty",
-            FaultKind::Malformed => "the response is not in the format of the API",
-            FaultKind::TooLarge => "the response is too large",
-            FaultKind::EndedEarly => "the response ended before the answer was complete",
-        })?;
+        to.write_str(self.kind.facts().0)?;
         if let FaultKind::Refused { category: Some(category) }
         | FaultKind::ContentFilter { category: Some(category) } = &self.kind
         {
@@ -337,102 +314,80 @@ impl<'j> Problem<'j> {
     }
 
     fn kind(&self, status: Option<u16>) -> FaultKind {
-        let is = |names: &[&str]| self.codes.iter().any(|code| names.contains(code));
-        let has = |part: &str| self.codes.iter().any(|code| code.contains(part));
-        let says = |parts: &[&str]| {
-            let message = self.message.to_ascii_lowercase();
-            parts.iter().any(|part| message.contains(part))
-        };
-        if is(&["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"])
-            || has("spend_limit_reached")
-            // The quota of a day, which Gemini reports with a delay of seconds.
-            || has("PerDay")
-            || says(&["credit balance is too low", "spend limit", "spending limit"])
-        {
-            return FaultKind::SpendLimit;
-        }
-        if is(&[
-            "context_length_exceeded",
-            "exceed_context_size_error",
-            "request_too_large",
-            "string_above_max_length",
-        ]) || says(&[
-            "prompt is too long",
-            "maximum context length",
-            "exceeds the context window",
-            "exceeds the available context size",
-            "exceeds the maximum number of tokens",
-            "exceed context limit",
-        ]) {
-            return FaultKind::ContextOverflow;
-        }
-        if is(&["content_filter", "content_policy_violation", "moderation_blocked"]) {
-            return FaultKind::ContentFilter { category: None };
-        }
-        if let Some(policy) =
-            self.codes.iter().find(|code| code.ends_with("_policy") || code.ends_with("_policy_violation"))
-        {
-            return FaultKind::Refused { category: Some((*policy).to_owned()) };
-        }
-        if is(&["model_not_found", "model_not_available"]) {
-            return FaultKind::UnknownModel;
-        }
-        if is(&["overloaded_error", "engine_overloaded", "UNAVAILABLE"])
-            || says(&["is loading", "currently loading", "still loading"])
-        {
-            return FaultKind::Overloaded;
-        }
-        if has("Throttling") {
-            return FaultKind::RateLimited;
-        }
-        // The model wrote something else than JSON, of which nothing is sent.
-        if is(&["json_validate_failed"]) {
-            return FaultKind::Empty;
-        }
-        // A vendor's type is coarser than the status: `invalid_request_error` stands beside many of them.
-        if let Some(status) = status {
-            // Gemini answers 400 to an invalid key.
-            return if is(&["API_KEY_INVALID", "invalid_api_key"])
-                || (status == 400 && says(&["api key not valid"]))
-            {
-                FaultKind::Auth
-            } else {
-                kind_of_status(status)
-            };
-        }
-        if is(&[
-            "authentication_error",
-            "permission_error",
-            "invalid_api_key",
-            "UNAUTHENTICATED",
-            "PERMISSION_DENIED",
-        ]) {
-            FaultKind::Auth
-        } else if is(&["not_found_error", "NOT_FOUND"]) {
-            FaultKind::UnknownModel
-        } else if is(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) {
-            FaultKind::RateLimited
-        } else if is(&["invalid_request_error", "invalid_prompt", "INVALID_ARGUMENT", "FAILED_PRECONDITION"])
-        {
-            FaultKind::BadRequest
+        let message = self.message.to_ascii_lowercase();
+        let is = |names: &str| any_of(names, |name| self.codes.contains(&name));
+        let has = |parts: &str| any_of(parts, |part| self.codes.iter().any(|code| code.contains(part)));
+        let says = |parts: &str| any_of(parts, |part| message.contains(part));
+        let is_policy = |code: &&&str| code.ends_with("_policy") || code.ends_with("_policy_violation");
+        let mut known =
+            SIGNS.iter().filter(|(_, names, parts, words)| is(names) || has(parts) || says(words));
+        if let Some((kind, ..)) = known.next() {
+            kind.clone()
+        } else if let Some(policy) = self.codes.iter().find(is_policy) {
+            FaultKind::Refused { category: Some((*policy).to_owned()) }
+        } else if let Some(status) = status {
+            // A vendor's type is coarser than the status: `invalid_request_error` stands beside many of them.
+            kind_of_status(status)
         } else {
-            FaultKind::Server
+            let coarse = COARSE_SIGNS.iter().find(|(_, names)| is(names));
+            coarse.map_or(FaultKind::Server, |(kind, _)| kind.clone())
         }
     }
 }
 
-/// Limits on rates: the header with the time of the reset, and the one with what is left until then.
-const LIMITS: [(&str, &str); 9] = [
-    ("x-ratelimit-reset", "x-ratelimit-remaining"),
-    ("x-rate-limit-reset", "x-rate-limit-remaining"),
-    ("ratelimit-reset", "ratelimit-remaining"),
-    ("x-ratelimit-reset-requests", "x-ratelimit-remaining-requests"),
-    ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"),
-    ("anthropic-ratelimit-requests-reset", "anthropic-ratelimit-requests-remaining"),
-    ("anthropic-ratelimit-tokens-reset", "anthropic-ratelimit-tokens-remaining"),
-    ("anthropic-ratelimit-input-tokens-reset", "anthropic-ratelimit-input-tokens-remaining"),
-    ("anthropic-ratelimit-output-tokens-reset", "anthropic-ratelimit-output-tokens-remaining"),
+/// Whether an entry of a list that `|` separates is as asked for.
+pub(super) fn any_of(list: &str, is: impl FnMut(&str) -> bool) -> bool {
+    list.split('|').filter(|entry| !entry.is_empty()).any(is)
+}
+
+/// The signs of a fault that say more than a status, in their order: its codes, parts of its codes, and parts of its message.
+const SIGNS: [(FaultKind, &str, &str, &str); 8] = [
+    (
+        FaultKind::SpendLimit,
+        "insufficient_quota|billing_error|billing_hard_limit_reached|billing_not_active",
+        // The quota of a day is one that Gemini reports with a delay of seconds.
+        "spend_limit_reached|PerDay",
+        "credit balance is too low|spend limit|spending limit",
+    ),
+    (
+        FaultKind::ContextOverflow,
+        "context_length_exceeded|exceed_context_size_error|request_too_large|string_above_max_length",
+        "",
+        "prompt is too long|maximum context length|exceeds the context window|exceeds the available context size|\
+         exceeds the maximum number of tokens|exceed context limit",
+    ),
+    (
+        FaultKind::ContentFilter { category: None },
+        "content_filter|content_policy_violation|moderation_blocked",
+        "",
+        "",
+    ),
+    (FaultKind::UnknownModel, "model_not_found|model_not_available", "", ""),
+    (
+        FaultKind::Overloaded,
+        "overloaded_error|engine_overloaded|UNAVAILABLE",
+        "",
+        "is loading|currently loading|still loading",
+    ),
+    (FaultKind::RateLimited, "", "Throttling", ""),
+    // The model wrote something else than JSON, of which nothing is sent.
+    (FaultKind::Empty, "json_validate_failed", "", ""),
+    // Gemini answers 400 to an invalid key.
+    (FaultKind::Auth, "API_KEY_INVALID|invalid_api_key", "", "api key not valid"),
 ];
+
+/// The signs that count where there is no status.
+const COARSE_SIGNS: [(FaultKind, &str); 4] = [
+    (FaultKind::Auth, "authentication_error|permission_error|UNAUTHENTICATED|PERMISSION_DENIED"),
+    (FaultKind::UnknownModel, "not_found_error|NOT_FOUND"),
+    (FaultKind::RateLimited, "rate_limit_error|rate_limit_exceeded|RESOURCE_EXHAUSTED"),
+    (FaultKind::BadRequest, "invalid_request_error|invalid_prompt|INVALID_ARGUMENT|FAILED_PRECONDITION"),
+];
+
+/// The headers with the time of a limit's reset. That of what is left until then has `remaining` in place of `reset`.
+const RESETS: &str = "x-ratelimit-reset|x-rate-limit-reset|ratelimit-reset|x-ratelimit-reset-requests|\
+    x-ratelimit-reset-tokens|anthropic-ratelimit-requests-reset|anthropic-ratelimit-tokens-reset|\
+    anthropic-ratelimit-input-tokens-reset|anthropic-ratelimit-output-tokens-reset";
 
 /// Phrases in messages before a wait.
 const WAIT_PHRASES: [&str; 4] = ["try again in ", "retry in ", "try again after ", "retry after "];
@@ -449,9 +404,11 @@ fn wait_of_headers<'h>(
 ) -> Option<Duration> {
     let ms = header("retry-after-ms").and_then(parse_number).and_then(|ms| parse_duration(ms / 1_000.0));
     let asked = ms.or_else(|| parse_wait(header("retry-after")?, now));
-    let is_used_up = |left: Option<&str>| left.is_none_or(|left| parse_number(left) <= Some(0.0));
-    let resets = LIMITS.iter().filter(|(_, left)| is_limit && is_used_up(header(left)));
-    asked.or_else(|| resets.filter_map(|(reset, _)| parse_wait(header(reset)?, now)).max())
+    let has_left = |reset: &str| {
+        header(&reset.replace("reset", "remaining")).is_some_and(|left| parse_number(left) > Some(0.0))
+    };
+    let resets = RESETS.split('|').filter(|reset| is_limit && !has_left(reset));
+    asked.or_else(|| resets.filter_map(|reset| parse_wait(header(reset)?, now)).max())
 }
 
 /// The wait that a message asks for in words: `Please try again in 7.66s.`, `Retry after 20 seconds.`

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use quorate_kernel::clock::{Clock as _, System};
-use quorate_kernel::ports::executor::{ConfigError, SideEffect, Usage};
+use quorate_kernel::ports::executor::{ConfigError, Usage};
 use quorate_manifest::money::Money;
 use quorate_protocol::Json;
 use serde::Deserialize;
@@ -67,7 +67,7 @@ pub(super) struct Priced {
     source: String,
     /// Prices that come before those that ship, and their file.
     own: Option<PriceTable>,
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
 }
 
 impl Priced {
@@ -97,25 +97,12 @@ impl Priced {
 
     /// The cost of a response. A service may answer with another model than it was asked for: the dearer one counts.
     pub(super) fn charge(&self, usage: &Usage, served: Option<&str>) -> Option<Money> {
-        let price = self.price.as_ref();
-        let asked = price.and_then(|price| price.cost(usage));
-        let served = served.filter(|_| price != Some(&Price::FREE));
-        let served = served.and_then(|model| self.of_served(model)?.cost(usage));
-        asked.map(|asked| asked.max(served.unwrap_or_default()))
-    }
-
-    /// The price of another model of the same service.
-    pub(super) fn of_served(&self, model: &str) -> Option<Price> {
-        let own = self.own.as_ref().and_then(|own| own.price(model));
-        own.or_else(|| shipped().price(model))
-    }
-
-    /// The side effects of asking, with the file of prices: they decide how much a budget of money allows.
-    pub(super) fn side_effects(&self, mut acts: Vec<SideEffect>) -> Vec<SideEffect> {
-        if let (Some(act), Some(file)) = (acts.first_mut(), &self.file) {
-            act.files.push(file.clone());
-        }
-        acts
+        let asked = self.price.as_ref()?.cost(usage)?;
+        let served = served.filter(|_| self.price != Some(Price::FREE)).and_then(|model| {
+            let own = self.own.as_ref().and_then(|own| own.price(model));
+            own.or_else(|| shipped().price(model))?.cost(usage)
+        });
+        Some(asked.max(served.unwrap_or_default()))
     }
 
     /// What it costs, for a person.

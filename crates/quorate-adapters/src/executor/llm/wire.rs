@@ -47,9 +47,12 @@ mod ollama;
 mod request;
 mod responses;
 
+use std::collections::BTreeSet;
+
 use quorate_kernel::canonical::{self, MAX_EXACT_INTEGER};
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
+use serde::Deserialize;
 
 pub use lines::MAX_EVENT_BYTES;
 pub(in crate::executor::llm) use request::path_segment;
@@ -66,11 +69,13 @@ use crate::executor::llm::fault::quoted;
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// A wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Wire {
     /// Anthropic's Messages API.
     Messages,
     /// OpenAI's Chat Completions API, and the servers compatible with it.
+    #[default]
     Chat,
     /// OpenAI's Responses API.
     Responses,
@@ -147,6 +152,40 @@ impl Wire {
         }
     }
 
+    /// The shortest prefix, in bytes, that a service caches, by itself or on request; `None` if other calls cannot read its
+    /// cache. A token has about four bytes.
+    pub(super) fn least_cached(self, server: Server) -> Option<usize> {
+        match (self, server) {
+            // From 512 to 4,096 tokens, by model; 1,024 tokens.
+            (Wire::Messages, _) | (Wire::Chat | Wire::Responses, Server::Vendor) => Some(4 << 10),
+            // From 2,048 to 4,096 tokens, by model.
+            (Wire::Gemini, _) => Some(16 << 10),
+            (Wire::Chat | Wire::Responses, Server::Compatible) | (Wire::Ollama, _) => None,
+        }
+    }
+
+    /// The request for the list of models, as a GET.
+    pub(super) fn models_request(self) -> HttpRequest {
+        match self {
+            Wire::Messages => messages::with_version(HttpRequest::get("/v1/models?limit=1000")),
+            Wire::Chat | Wire::Responses => HttpRequest::get("/models"),
+            Wire::Gemini => HttpRequest::get("/models?pageSize=1000"),
+            Wire::Ollama => HttpRequest::get("/api/tags"),
+        }
+    }
+
+    /// The names in a list of models, sorted; `None` where it is none.
+    pub(super) fn read_models(self, list: &Json) -> Option<Vec<String>> {
+        let (items, name) = match self {
+            Wire::Messages | Wire::Chat | Wire::Responses => ("data", "id"),
+            Wire::Gemini | Wire::Ollama => ("models", "name"),
+        };
+        let names = list.get(items)?.as_array()?.iter().filter_map(|item| item.get(name)?.as_str());
+        let prefix = if self == Wire::Gemini { "models/" } else { "" };
+        let names: BTreeSet<&str> = names.map(|name| name.strip_prefix(prefix).unwrap_or(name)).collect();
+        Some(names.into_iter().map(str::to_owned).collect())
+    }
+
     /// Whether [`Format::JsonObject`] asks for more than [`Format::Text`] does.
     pub fn has_json_mode(self) -> bool {
         self != Wire::Messages
@@ -165,11 +204,13 @@ impl Wire {
 }
 
 /// The header that has the key. It never stands in the URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Auth {
     /// `x-api-key: KEY`.
     XApiKey,
     /// `authorization: Bearer KEY`.
+    #[default]
     Bearer,
     /// `api-key: KEY`.
     ApiKey,
@@ -651,4 +692,27 @@ fn parts(text: &str) -> usize {
         false
     };
     text.as_bytes().iter().filter(|byte| starts_part(byte)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_each_service_writes_them() {
+        let openai = json!({"object": "list", "data": [{"id": "b"}, {"id": "a"}, {"id": "b"}, {"x": 1}]});
+        for wire in [Wire::Messages, Wire::Chat, Wire::Responses] {
+            assert_eq!(wire.read_models(&openai).unwrap(), ["a", "b"]);
+        }
+        let gemini = json!({"models": [{"name": "models/gemini-3.5-flash"}]});
+        assert_eq!(Wire::Gemini.read_models(&gemini).unwrap(), ["gemini-3.5-flash"]);
+        assert_eq!(
+            Wire::Ollama.read_models(&json!({"models": [{"name": "qwen3:8b"}]})).unwrap(),
+            ["qwen3:8b"]
+        );
+        assert_eq!(Wire::Chat.read_models(&gemini), None);
+        assert_eq!(Wire::Chat.read_models(&json!({"data": "x"})), None);
+    }
 }

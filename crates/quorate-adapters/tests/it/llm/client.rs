@@ -371,7 +371,7 @@ async fn the_first_call_of_a_wave_goes_alone_until_its_response_begins() {
             vec![Step::Repeat(Vec::new(), 1, wait), ok(), Step::Send(events)]
         })
         .await;
-        let executor = executor(&server, json!({"wire": "messages", "cache": cache}));
+        let executor = executor(&server, json!({"wire": "messages", "cache": cache, "concurrency": 4}));
         let start = Instant::now();
         let calls = (0..4).map(|_| {
             let (executor, prompt) = (executor.clone(), prompt.clone());
@@ -445,7 +445,7 @@ fn a_preset_sends_its_own_key_to_its_own_host_alone() {
         panic!("one act")
     };
     assert_eq!(other, "send texts to https://evil.example/");
-    for preset in llm::PRESETS {
+    for preset in llm::presets() {
         match build(json!({"preset": preset.name, "model": "m"})) {
             Ok(executor) => assert_eq!(executor.about().model.as_deref(), Some("m"), "{}", preset.name),
             Err(error) => {

@@ -86,7 +86,7 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         (r#"{"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}"#, "of 1 and of 2 numbers"),
         (r#"{"data": [{"embedding": [1]}, {"embedding": [0]}]}"#, "no direction"),
         (r#"{"data": [{"embedding": [1]}, {"embedding": [NaN]}]}"#, "not in the format"),
-        (r#"{"data": [{"embedding": [1]}, {"embedding": ["1"]}]}"#, "not a finite number"),
+        (r#"{"data": [{"embedding": [1]}, {"embedding": ["1"]}]}"#, "not a list of numbers"),
         (r#"{"data": [], "data": []}"#, "not in the format"),
         (r#"{"error": {"message": "no such model", "code": "model_not_found"}}"#, "no such model"),
         ("<html>", "not in the format"),

@@ -3,6 +3,7 @@
 
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::executor::llm::fault::{self, Fault, FaultKind};
@@ -20,7 +21,8 @@ const ROUNDING: f64 = 0.02;
 const ROUNDING_OF_OPTION: f64 = 0.005;
 
 /// A wire format of decision models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Api {
     /// TypeSafe's System One API, and the servers compatible with it.
     SystemOne,

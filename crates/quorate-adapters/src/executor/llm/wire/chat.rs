@@ -2,78 +2,40 @@
 
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
-use serde::Serialize;
 use serde_json::json;
 
 use super::{Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, Server, count, first_answers};
 use crate::executor::llm::fault::{self, Fault};
 
-/// What is sent. It borrows the prompt and the form of the answer, which are long.
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    messages: Vec<Message<'a>>,
-    stream: bool,
-    stream_options: StreamOptions,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_cache_options: Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: MarkedContent<'a>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ResponseFormat<'a> {
-    JsonObject,
-    JsonSchema { json_schema: NamedSchema<'a> },
-}
-
-#[derive(Serialize)]
-struct NamedSchema<'a> {
-    name: &'a str,
-    strict: bool,
-    schema: &'a Json,
-}
-
 pub(super) fn encode(request: &Request) -> HttpRequest {
-    let (content, prompt_cache_options) = marked_content(request, "text");
+    let (content, cache) = marked_content(request, "text");
     let is_vendor = request.server == Server::Vendor;
-    let role = if is_vendor { "developer" } else { "system" };
-    let system = request.system.map(|system| Message { role, content: MarkedContent::Text(system) });
-    let body = Body {
-        model: request.model,
-        messages: system.into_iter().chain([Message { role: "user", content }]).collect(),
-        stream: true,
-        stream_options: StreamOptions { include_usage: true },
-        max_completion_tokens: is_vendor.then_some(request.max_tokens),
-        max_tokens: (!is_vendor).then_some(request.max_tokens),
-        response_format: match request.format {
-            Format::Text => None,
-            Format::JsonObject => Some(ResponseFormat::JsonObject),
-            Format::Schema { name, schema } => {
-                Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict: true, schema } })
-            }
-        },
-        prompt_cache_options,
-        reasoning_effort: request.effort,
-    };
+    let mut messages = vec![json!({"role": "user", "content": content})];
+    if let Some(system) = request.system {
+        let role = if is_vendor { "developer" } else { "system" };
+        messages.insert(0, json!({"role": role, "content": system}));
+    }
+    let mut body = json!({
+        "model": request.model,
+        "messages": messages,
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    body[if is_vendor { "max_completion_tokens" } else { "max_tokens" }] = request.max_tokens.into();
+    match request.format {
+        Format::Text => {}
+        Format::JsonObject => body["response_format"] = json!({"type": "json_object"}),
+        Format::Schema { name, schema } => {
+            let schema = json!({"name": name, "strict": true, "schema": schema});
+            body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
+        }
+    }
+    if let Some(cache) = cache {
+        body["prompt_cache_options"] = cache;
+    }
+    if let Some(effort) = request.effort {
+        body["reasoning_effort"] = effort.into();
+    }
     HttpRequest::new("/chat/completions", &body)
 }
 
@@ -130,25 +92,17 @@ fn usage(counts: &Json) -> Usage {
 /// How many marks a request may have.
 const MAX_MARKS: usize = 4;
 
-/// The content of a message.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum MarkedContent<'a> {
-    Text(&'a str),
-    Blocks(Vec<Json>),
-}
-
 /// The prompt as content, in blocks where its cuts are marked, and the options that go with the marks. Without marks it is
 /// one text: some compatible servers join blocks with line breaks.
-pub(super) fn marked_content<'a>(request: &Request<'a>, kind: &str) -> (MarkedContent<'a>, Option<Json>) {
+pub(super) fn marked_content(request: &Request, kind: &str) -> (Json, Option<Json>) {
     let ttl = match (request.cache, request.server) {
-        (Cache::Auto, _) | (_, Server::Compatible) => return (MarkedContent::Text(request.prompt), None),
+        (Cache::Auto, _) | (_, Server::Compatible) => return (request.prompt.into(), None),
         // Explicit marks turn the automatic one off, and there are none.
-        (Cache::Off, _) => return (MarkedContent::Text(request.prompt), Some(json!({"mode": "explicit"}))),
+        (Cache::Off, _) => return (request.prompt.into(), Some(json!({"mode": "explicit"}))),
         (Cache::Minutes, _) => "30m",
         (Cache::Hour, _) => "12h",
     };
     let mark = json!({"mode": "explicit"});
     let blocks = request.blocks(kind, Some(("prompt_cache_breakpoint", &mark)), MAX_MARKS);
-    (MarkedContent::Blocks(blocks), Some(json!({"mode": "explicit", "ttl": ttl})))
+    (blocks.into(), Some(json!({"mode": "explicit", "ttl": ttl})))
 }

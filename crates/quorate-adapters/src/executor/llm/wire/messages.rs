@@ -35,7 +35,10 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     if let Format::Schema { schema, .. } = request.format {
         body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema});
     }
-    let mut request = HttpRequest::new("/v1/messages", &body);
+    with_version(HttpRequest::new("/v1/messages", &body))
+}
+
+pub(super) fn with_version(mut request: HttpRequest) -> HttpRequest {
     request.headers.push(("anthropic-version", VERSION.to_owned()));
     request
 }

@@ -1,7 +1,7 @@
 //! One question to a model, the same for every wire, and the HTTP request that it becomes.
 
 use quorate_protocol::Json;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// One question to a model. Every wire sends the same text.
@@ -53,15 +53,17 @@ pub enum Cache {
 quorate_manifest::words!(Cache { Off = "off", Auto = "auto", Minutes = "5m", Hour = "1h" });
 
 /// The server's owner. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Server {
     /// The vendor of the wire format.
+    #[default]
     Vendor,
     /// Another program that speaks the wire format.
     Compatible,
 }
 
-/// A POST request, without the key: see [`super::Auth::header`].
+/// A request, without the key: see [`super::Auth::header`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRequest {
     /// To be appended to the base URL; with its query.
@@ -73,14 +75,17 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
+    pub(in crate::executor::llm) fn get(path: impl Into<String>) -> Self {
+        let headers = vec![("accept", "application/json".to_owned())];
+        HttpRequest { path: path.into(), headers, body: Vec::new() }
+    }
+
     pub(in crate::executor::llm) fn new(path: impl Into<String>, body: &impl Serialize) -> Self {
-        let headers = [("accept", "application/json"), ("content-type", "application/json")];
-        HttpRequest {
-            path: path.into(),
-            headers: headers.map(|(name, value)| (name, value.to_owned())).into(),
-            // A body of texts, numbers and lists of them always has a form.
-            body: serde_json::to_vec(body).unwrap_or_default(),
-        }
+        let mut request = HttpRequest::get(path);
+        request.headers.push(("content-type", "application/json".to_owned()));
+        // A body of texts, numbers and lists of them always has a form.
+        request.body = serde_json::to_vec(body).unwrap_or_default();
+        request
     }
 }
 
@@ -96,23 +101,7 @@ pub(in crate::executor::llm) fn path_segment(text: &str) -> String {
     segment
 }
 
-impl<'a> Request<'a> {
-    /// The smallest question.
-    pub fn probe(model: &'a str) -> Self {
-        Request {
-            model,
-            system: None,
-            prompt: "ping",
-            cuts: &[],
-            format: Format::Text,
-            max_tokens: 1,
-            effort: None,
-            cache: Cache::Off,
-            context_tokens: None,
-            server: Server::Vendor,
-        }
-    }
-
+impl Request<'_> {
     /// The prompt as content blocks of a type. With a mark, a block ends at each of the last `max_marks` cuts, and has it.
     pub(super) fn blocks(&self, kind: &str, mark: Option<(&str, &Json)>, max_marks: usize) -> Vec<Json> {
         let mut blocks = Vec::new();
