@@ -7,7 +7,8 @@ mod thought;
 
 use std::ops::Range;
 
-use quorate_diagnostics::invisible::{escape_invisible, find_invisible, first_invisible};
+use quorate_diagnostics::invisible::{escape_invisible, first_invisible};
+use quorate_diagnostics::text::{one_line, shortened};
 use quorate_protocol::Json;
 use quorate_protocol::answers::advice::Turn;
 use quorate_protocol::answers::{self, Schema};
@@ -126,14 +127,9 @@ fn extract_object(schema: Schema, output: &str, material: &[&str]) -> Result<Jso
 
 /// The complaint about a text without an object, which it quotes.
 fn no_object(text: &str) -> String {
-    const SHOWN: usize = 120;
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(SHOWN) {
-        _ if words.is_empty() => "no JSON object in the answer".to_owned(),
-        None => format!("no JSON object in the answer, which begins \"{words}\""),
-        Some((end, _)) => {
-            format!("no JSON object in the answer, which begins \"{}\"", words[..end].trim_end())
-        }
+    match &*shortened(&one_line(text), 120) {
+        "" => "no JSON object in the answer".to_owned(),
+        words => format!("no JSON object in the answer, which begins \"{words}\""),
     }
 }
 
@@ -224,7 +220,7 @@ fn schema_complaints(schema: Schema, value: &Json) -> Vec<String> {
         let long = answers::long_lists(value).into_iter().take(MAX_COMPLAINTS);
         complaints.extend(long.map(|(place, items, most)| say((place, too_many(items, most)))));
     }
-    if complaints.is_empty() && schema.reaches_agents() && has_invisible(value) {
+    if complaints.is_empty() && schema.reaches_agents() {
         report_invisible(value, "", &mut complaints);
         complaints.truncate(MAX_COMPLAINTS);
     }
@@ -238,17 +234,6 @@ fn without_middle(what: &str) -> String {
     match (at(200), at(100), end) {
         (Some(_), Some(start), Some(end)) => format!("{}…{}", &what[..start], &what[end..]),
         _ => what.to_owned(),
-    }
-}
-
-/// Whether any text or key of a value has a character that is not seen.
-fn has_invisible(value: &Json) -> bool {
-    let is_in = |text: &str| find_invisible(text).next().is_some();
-    match value {
-        Json::String(text) => is_in(text),
-        Json::Array(items) => items.iter().any(has_invisible),
-        Json::Object(entries) => entries.iter().any(|(key, item)| is_in(key) || has_invisible(item)),
-        Json::Null | Json::Bool(_) | Json::Number(_) => false,
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 
 use crate::answer;
 use crate::conversation::ConversationContext;
-use crate::ports::executor::{About, Executor, Retry, Usage};
+use crate::ports::executor::{About, Executor, Failure, Retry, Usage};
 use crate::record::{self, Spent, Status};
 
 /// The longest first pause before a retry; it doubles.
@@ -69,16 +69,6 @@ impl CallReason {
     }
 }
 
-/// How one attempt ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AttemptResult {
-    Output(String),
-    Failed(Retry),
-    TimedOut,
-    /// The run's budget has no call left.
-    BudgetExhausted,
-}
-
 /// The state of one invocation.
 #[derive(Debug)]
 pub struct Attempts {
@@ -115,32 +105,32 @@ impl Attempts {
         !self.may_re_prompt
     }
 
-    /// Takes how the attempt ended and says what is next, with the complaints about what was said. `material` is what
-    /// the member was shown.
-    pub fn record_result(&mut self, how: &AttemptResult, material: &[&str]) -> (NextStep, Vec<String>) {
-        match how {
-            AttemptResult::Output(text) => match answer::extract(self.schema, text, material) {
-                Ok(answer) => (NextStep::Done(Ok(answer)), Vec::new()),
-                Err(complaints) if self.may_re_prompt => {
-                    self.may_re_prompt = false;
-                    self.why = CallReason::RePrompt(complaints.clone());
-                    (NextStep::Call(self.why.clone()), complaints)
-                }
-                Err(complaints) => (NextStep::Done(Err(AbsenceReason::SchemaFailed)), complaints),
-            },
-            AttemptResult::Failed(retry) => match self.take_repeat(*retry) {
-                Some(wait) => {
-                    if !matches!(self.why, CallReason::RePrompt(_)) {
-                        let is_asked_for = matches!(wait, NextStep::Wait { retry: None, .. });
-                        self.why = if is_asked_for { CallReason::Wait } else { CallReason::Retry };
+    /// Takes how the attempt ended, as what was said or as a failure, and says what is next, with the complaints about what was
+    /// said. `material` is what the member was shown.
+    pub fn record_result(&mut self, how: Result<&str, &Failure>, material: &[&str]) -> (NextStep, Vec<String>) {
+        let retry = match how {
+            Ok(text) => {
+                return match answer::extract(self.schema, text, material) {
+                    Ok(answer) => (NextStep::Done(Ok(answer)), Vec::new()),
+                    Err(complaints) if self.may_re_prompt => {
+                        self.may_re_prompt = false;
+                        self.why = CallReason::RePrompt(complaints.clone());
+                        (self.next_call(), complaints)
                     }
-                    (wait, Vec::new())
-                }
-                None => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
-            },
-            AttemptResult::TimedOut => (NextStep::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
-            AttemptResult::BudgetExhausted => (NextStep::Done(Err(AbsenceReason::RunOverBudget)), Vec::new()),
+                    Err(complaints) => (NextStep::Done(Err(AbsenceReason::SchemaFailed)), complaints),
+                };
+            }
+            Err(Failure::TimedOut) => return (NextStep::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
+            Err(Failure::Failed { retry, .. }) => *retry,
+        };
+        let Some(wait) = self.take_repeat(retry) else {
+            return (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new());
+        };
+        if !matches!(self.why, CallReason::RePrompt(_)) {
+            let is_asked_for = matches!(wait, NextStep::Wait { retry: None, .. });
+            self.why = if is_asked_for { CallReason::Wait } else { CallReason::Retry };
         }
+        (wait, Vec::new())
     }
 
     /// Takes one wait that the other side asked for, or one retry, and gives the wait before the next call; `None` if the
@@ -449,8 +439,12 @@ mod tests {
 
     const FINE: &str = r#"{"would_block": false}"#;
 
-    fn said(text: &str) -> AttemptResult {
-        AttemptResult::Output(text.into())
+    fn said(text: &str) -> Result<&str, &'static Failure> {
+        Ok(text)
+    }
+
+    fn failed(retry: Retry) -> Failure {
+        Failure::failed("").with_retry(retry)
     }
 
     #[test]
@@ -458,24 +452,24 @@ mod tests {
         // X4
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
         assert!(matches!(
-            ask.record_result(&said("no json"), &[]).0,
+            ask.record_result(said("no json"), &[]).0,
             NextStep::Call(CallReason::RePrompt(_))
         ));
         assert!(ask.was_repaired());
         assert_eq!(
-            ask.record_result(&said("still none"), &[]).0,
+            ask.record_result(said("still none"), &[]).0,
             NextStep::Done(Err(AbsenceReason::SchemaFailed))
         );
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
-        ask.record_result(&said("no json"), &[]);
-        assert!(matches!(ask.record_result(&said(FINE), &[]).0, NextStep::Done(Ok(_))));
+        ask.record_result(said("no json"), &[]);
+        assert!(matches!(ask.record_result(said(FINE), &[]).0, NextStep::Done(Ok(_))));
     }
 
     #[test]
     fn failures_are_retried_and_timeouts_are_not() {
         // X4
         let mut ask = Attempts::new(Schema::FirstAnswer, 2);
-        let mut fail = |retry| ask.record_result(&AttemptResult::Failed(retry), &[]).0;
+        let mut fail = |retry| ask.record_result(Err(&failed(retry)), &[]).0;
         assert_eq!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, spread_ms: 250, retry: Some(1) });
         let asked = Duration::from_micros(3_000_001);
         assert_eq!(
@@ -483,7 +477,7 @@ mod tests {
             NextStep::Wait { at_least_ms: 3_001, spread_ms: 500, retry: None }
         );
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Wait), "it is not counted as a retry");
-        let mut fail = |retry| ask.record_result(&AttemptResult::Failed(retry), &[]).0;
+        let mut fail = |retry| ask.record_result(Err(&failed(retry)), &[]).0;
         // The wait that was asked for took none of the two retries, and a wait of zero is not counted.
         let no_wait = Retry::After(Duration::ZERO);
         assert_eq!(fail(no_wait), NextStep::Wait { at_least_ms: 0, spread_ms: 500, retry: Some(2) });
@@ -492,7 +486,7 @@ mod tests {
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Retry));
         let mut ask = Attempts::new(Schema::FirstAnswer, 5);
         assert_eq!(
-            ask.record_result(&AttemptResult::TimedOut, &[]).0,
+            ask.record_result(Err(&Failure::TimedOut), &[]).0,
             NextStep::Done(Err(AbsenceReason::TimedOut))
         );
     }
@@ -500,30 +494,30 @@ mod tests {
     #[test]
     fn waits_that_are_asked_for_have_a_cap_of_their_own() {
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
-        let limited = AttemptResult::Failed(Retry::After(Duration::from_millis(10)));
+        let limited = failed(Retry::After(Duration::from_millis(10)));
         for _ in 0..MAX_WAITS {
-            assert!(matches!(ask.record_result(&limited, &[]).0, NextStep::Wait { at_least_ms: 10, .. }));
+            assert!(matches!(ask.record_result(Err(&limited), &[]).0, NextStep::Wait { at_least_ms: 10, .. }));
         }
-        assert_eq!(ask.record_result(&limited, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+        assert_eq!(ask.record_result(Err(&limited), &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
         // Beyond the cap a wait takes a retry.
         let mut ask = Attempts::new(Schema::FirstAnswer, 1);
         for _ in 0..=MAX_WAITS {
-            assert!(matches!(ask.record_result(&limited, &[]).0, NextStep::Wait { .. }));
+            assert!(matches!(ask.record_result(Err(&limited), &[]).0, NextStep::Wait { .. }));
         }
-        assert_eq!(ask.record_result(&limited, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+        assert_eq!(ask.record_result(Err(&limited), &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
     }
 
     #[test]
     fn a_failure_that_would_repeat_is_not_retried() {
         let mut ask = Attempts::new(Schema::FirstAnswer, 5);
-        let refused = AttemptResult::Failed(Retry::Never);
-        assert_eq!(ask.record_result(&refused, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+        let refused = failed(Retry::Never);
+        assert_eq!(ask.record_result(Err(&refused), &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
     }
 
     #[test]
     fn the_pause_grows_up_to_a_limit() {
         let mut ask = Attempts::new(Schema::FirstAnswer, 100);
-        let fail = |ask: &mut Attempts| ask.record_result(&AttemptResult::Failed(Retry::Soon), &[]).0;
+        let fail = |ask: &mut Attempts| ask.record_result(Err(&failed(Retry::Soon)), &[]).0;
         let last = (0..100).map(|_| fail(&mut ask)).last();
         assert_eq!(last, Some(NextStep::Wait { at_least_ms: 0, spread_ms: 8_000, retry: Some(100) }));
     }
@@ -531,8 +525,8 @@ mod tests {
     #[test]
     fn a_retry_after_a_re_prompt_still_quotes_the_complaints() {
         let mut ask = Attempts::new(Schema::FirstAnswer, 1);
-        ask.record_result(&said("no json"), &[]);
-        ask.record_result(&AttemptResult::Failed(Retry::Soon), &[]);
+        ask.record_result(said("no json"), &[]);
+        ask.record_result(Err(&failed(Retry::Soon)), &[]);
         assert!(
             matches!(ask.next_call(), NextStep::Call(CallReason::RePrompt(complaints)) if !complaints.is_empty())
         );

@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::answer_schema;
 use crate::attempts;
-use crate::attempts::{AttemptResult, Attempts, CallReason, Cost, NextStep, millis, no_answer_within};
+use crate::attempts::{Attempts, CallReason, Cost, NextStep, millis, no_answer_within};
 use crate::attempts::{MemberConfig, Substitution};
 use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
@@ -30,6 +30,9 @@ use crate::redact::Redactor;
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
+
+/// The most that one call pauses before its retries, waits that the service asks for aside.
+const MAX_PAUSES: Duration = Duration::from_secs(60);
 
 /// The length of a failure's message in the line about a wait.
 const MAX_REASON_CHARS: usize = 120;
@@ -72,16 +75,14 @@ const MAX_APPEND_RETRIES: u32 = 32;
 
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder::with(Ok(ledger), run, next)
+        let (kept, told) = (None, Shared::default());
+        Recorder { ledger: Ok(ledger), run, next: Mutex::new(next), kept, at_tail: false, told }
     }
 
     /// The recorder of a call that appends nothing.
     pub(crate) fn unrecorded(fence: Fence, run: Name) -> Self {
-        Recorder::with(Err(fence), run, 0)
-    }
-
-    fn with(ledger: Result<Arc<dyn Ledger>, Fence>, run: Name, next: u64) -> Self {
-        Recorder { ledger, run, next: Mutex::new(next), kept: None, at_tail: false, told: Shared::default() }
+        let (kept, told) = (None, Shared::default());
+        Recorder { ledger: Err(fence), run, next: Mutex::new(0), kept, at_tail: false, told }
     }
 
     /// The recorder of a new run, which keeps what it appends.
@@ -224,6 +225,8 @@ pub(crate) async fn call(
         };
         let fence = recorder.fence();
         let waited = Waited::default();
+        // Before retries that nobody asked for.
+        let mut paused = Duration::ZERO;
         let mut next = NextStep::Call(CallReason::First);
         let mut last: Option<Attempt> = None;
         loop {
@@ -271,7 +274,11 @@ pub(crate) async fn call(
                         spread_ms,
                     );
                     let wait = Duration::from_millis(at_least_ms.saturating_add(share));
-                    match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
+                    if retry.is_some() {
+                        paused = paused.saturating_add(wait);
+                    }
+                    let until = Instant::now().checked_add(wait).filter(|_| paused <= MAX_PAUSES);
+                    match until.filter(|until| *until < deadline) {
                         Some(until) => {
                             let why = state.last_reason.clone();
                             let retry = retry.map(|number| (number, member.retries));
@@ -295,8 +302,8 @@ pub(crate) async fn call(
                     };
                     let reservation = match reservation {
                         Ok(reservation) => reservation,
-                        Err(ended) => {
-                            next = state.ask.record_result(&ended, &[]).0;
+                        Err(why) => {
+                            next = NextStep::Done(Err(why));
                             continue;
                         }
                     };
@@ -429,14 +436,14 @@ impl CallContext {
         invoke: &Invoke,
         prompt: &str,
         deadline: Instant,
-    ) -> Result<Reservation, AttemptResult> {
+    ) -> Result<Reservation, AbsenceReason> {
         let reserved = async {
             self.budget.reserve_call()?;
             self.reserve(member, invoke, prompt).await
         };
         match tokio::time::timeout_at(deadline, reserved).await {
-            Ok(reserved) => reserved.map_err(|_| AttemptResult::BudgetExhausted),
-            Err(_) => Err(AttemptResult::TimedOut),
+            Ok(reserved) => reserved.map_err(|_| AbsenceReason::RunOverBudget),
+            Err(_) => Err(AbsenceReason::TimedOut),
         }
     }
 
@@ -481,7 +488,6 @@ fn progress(context: &Arc<CallContext>, invoke: &Invoke, waited: &Waited) -> Pro
 /// How long an invocation has waited, in all.
 type Waited = Arc<Shared<Duration>>;
 
-/// Reports a wait of more than two seconds to the observer, alone or added to shorter ones before it.
 /// Waits for a place at the member's executor, and reports a wait.
 async fn admit(context: &CallContext, invoke: &Invoke, member: &MemberConfig) -> Admission {
     let mut place = std::pin::pin!(member.executor.admit());
@@ -496,6 +502,7 @@ async fn admit(context: &CallContext, invoke: &Invoke, member: &MemberConfig) ->
     admission
 }
 
+/// Reports a wait of more than two seconds to the observer, alone or added to shorter ones before it.
 fn tell_wait(
     context: &CallContext,
     invoke: &Invoke,
@@ -621,27 +628,23 @@ impl CallState {
         ended.spent.usage.add(usage);
         ended.model = attempt.model.clone().or(ended.model.take());
         ended.version = attempt.version.clone().or(ended.version.take());
-        let (status, raw, failed) = match replied {
+        let (status, raw) = match &replied {
             Ok(reply) => {
-                ended.posted = reply.posted.or(ended.posted.take());
-                ("said", reply.text, None)
+                ended.posted = reply.posted.clone().or(ended.posted.take());
+                ("said", reply.text.clone())
             }
             Err(Failure::TimedOut) => {
-                let message = noted.last_words.map_or(String::new(), timeout_message);
-                ("timed_out", message, Some(AttemptResult::TimedOut))
+                ("timed_out", noted.last_words.map_or(String::new(), timeout_message))
             }
-            Err(Failure::Failed { message, retry }) => {
-                ("failed", message, Some(AttemptResult::Failed(retry)))
-            }
+            Err(Failure::Failed { message, .. }) => ("failed", message.clone()),
         };
         let (text, redacted) = context
             .redactor
             .run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw))
             .await;
         ended.redactions += redacted;
-        let how = failed.unwrap_or_else(|| AttemptResult::Output(text.clone()));
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
-        let (next, complaints) = self.ask.record_result(&how, &shown);
+        let (next, complaints) = self.ask.record_result(replied.as_ref().map(|_| &*text), &shown);
         self.last_reason = match (noted.http_status, noted.host) {
             (Some(status), Some(host)) => format!("HTTP {status} from {host}"),
             (Some(status), None) => format!("HTTP {status}"),

@@ -17,7 +17,7 @@ pub mod executor {
 /// What decides on answers or selects material in place of the built-in rules and strategies.
 pub mod extension {
     pub use quorate_kernel::ports::extension::{
-        Embedder, ExtensionError, Gather, GatherRequest, Meter, MeteredRequest, Rule,
+        Embedder, ExtensionError, Gather, GatherRequest, Meter, Reservation, Rule,
     };
     pub use quorate_protocol::answers::advice::{Advice, Vote};
     pub use quorate_protocol::assembly::Rule as RuleEntry;

@@ -14,8 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{
-    About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Reply, Settings,
-    SideEffect, Usage,
+    About, CallLimit, ConfigError, Executor, Failure, Invocation, Reply, Settings, SideEffect, Usage,
 };
 use quorate_kernel::registry::Source;
 use quorate_manifest::money::Money;
@@ -51,7 +50,7 @@ pub fn new(settings: &Settings, source: Option<Source>) -> Result<Arc<dyn Execut
         let help = "record through a table `[executors.<name>]` of quorate.toml";
         return Err(ConfigError::for_key("source", message).with_help(help));
     }
-    let folder = Folder::new(&settings.dir, dir);
+    let folder = Folder { root: settings.dir.clone(), written: dir.to_owned() };
     Ok(Arc::new(Cassette { folder, source }))
 }
 
@@ -72,13 +71,9 @@ struct Cassette {
 }
 
 impl Cassette {
-    fn source(&self) -> Option<&dyn Executor> {
-        self.source.as_ref().map(|source| &*source.executor)
-    }
-
     /// The reply of a recording, at no price: no model was asked.
     fn replay(&self, recording: Recording, invocation: &Invocation) -> Reply {
-        let usage = Usage { money: None, ..recording.reply.usage() };
+        let usage = Usage { money: None, ..recording.reply.spent.usage() };
         invocation.notes.note(|noted| {
             noted.recorded = true;
             noted.usage = Some(usage);
@@ -121,6 +116,10 @@ impl Executor for Cassette {
         }
     }
 
+    fn source(&self) -> Option<&dyn Executor> {
+        self.source.as_ref().map(|source| &*source.executor)
+    }
+
     /// The recordings, by name and content; those of a recorder change while it is asked.
     fn fingerprint(&self) -> Json {
         match self.source() {
@@ -130,15 +129,8 @@ impl Executor for Cassette {
     }
 
     fn side_effects(&self) -> Vec<SideEffect> {
-        let writes = || SideEffect::new(format!("write answers to `{}`", self.folder.shown()));
+        let writes = || SideEffect::new(format!("write answers to `{}`", self.folder.written));
         self.source().map(|source| [vec![writes()], source.side_effects()].concat()).unwrap_or_default()
-    }
-
-    async fn admit(&self) -> Admission {
-        match self.source() {
-            Some(source) => source.admit().await,
-            None => Admission::default(),
-        }
     }
 
     fn default_timeout(&self) -> Duration {
@@ -149,10 +141,6 @@ impl Executor for Cassette {
         self.source.as_ref().map_or(0, |source| source.retries)
     }
 
-    fn threshold(&self) -> Option<f64> {
-        self.source()?.threshold()
-    }
-
     fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         match self.source() {
             Some(source) => source.call_limit(prompt_tokens, answer),
@@ -160,24 +148,8 @@ impl Executor for Cassette {
         }
     }
 
-    fn price(&self, usage: &Usage) -> Option<Money> {
-        self.source()?.price(usage)
-    }
-
-    fn is_metered(&self) -> bool {
-        self.source().is_some_and(|source| source.is_metered())
-    }
-
-    fn refuses(&self, answer: answers::Schema) -> Option<String> {
-        self.source()?.refuses(answer)
-    }
-
     fn recordings(&self) -> Option<Result<usize, ConfigError>> {
         self.source.is_none().then(|| self.folder.check())
-    }
-
-    fn tools(&self) -> Option<Vec<String>> {
-        self.source()?.tools()
     }
 
     fn check_installed(&self) -> Result<(), ConfigError> {
@@ -188,10 +160,6 @@ impl Executor for Cassette {
             }
             None => self.folder.check().map(drop),
         }
-    }
-
-    async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
-        self.source()?.inspect(deadline).await
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
@@ -225,15 +193,6 @@ struct Folder {
 }
 
 impl Folder {
-    fn new(root: &Path, written: &str) -> Self {
-        Folder { root: root.to_owned(), written: written.to_owned() }
-    }
-
-    /// The path as the settings have it.
-    fn shown(&self) -> &str {
-        &self.written
-    }
-
     fn path(&self) -> PathBuf {
         self.root.join(&self.written)
     }
@@ -280,39 +239,30 @@ impl Folder {
         }
     }
 
-    /// The names of all recordings, sorted.
+    /// All recordings with their names, sorted.
     #[expect(clippy::disallowed_methods, reason = "this module is where recordings are read")]
-    fn names(&self) -> Result<Vec<String>, String> {
+    fn recordings(&self) -> Result<Vec<(String, Recording)>, String> {
         self.ensure_no_link()?;
         let unreadable =
             |error: std::io::Error| format!("cannot read the folder `{}`: {error}", self.written);
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(self.path()).map_err(unreadable)? {
-            let name = entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".json") && !name.starts_with('.') {
-                names.push(name);
-            }
-            if names.len() > MAX_FILES {
-                return Err(format!("the folder `{}` has more than {MAX_FILES} recordings", self.written));
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    /// All recordings with their names.
-    fn recordings(&self) -> Result<Vec<(String, Recording)>, String> {
         let mut left = MAX_FOLDER_BYTES;
         let mut all = Vec::new();
-        for name in self.names()? {
+        for entry in std::fs::read_dir(self.path()).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned();
+            if !name.ends_with(".json") || name.starts_with('.') {
+                continue;
+            }
+            if all.len() == MAX_FILES {
+                return Err(format!("the folder `{}` has more than {MAX_FILES} recordings", self.written));
+            }
             if let Some(recording) = self.read(&name)? {
-                let size = recording.text().len();
-                left = left.checked_sub(size).ok_or_else(|| {
+                left = left.checked_sub(recording.text().len()).ok_or_else(|| {
                     format!("the recordings of `{}` are larger than {MAX_FOLDER_BYTES} bytes", self.written)
                 })?;
                 all.push((name, recording));
             }
         }
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Ok(all)
     }
 
@@ -659,7 +609,7 @@ mod tests {
     async fn the_first_of_two_recorders_is_the_answer_of_both() {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (Live::saying("one"), Live::saying("other"));
-        let folder = Folder::new(dir.path(), "tapes");
+        let folder = Folder { root: dir.path().to_owned(), written: "tapes".to_owned() };
         let request = Request::of(&question());
         let tape = |text| {
             Recording::new(

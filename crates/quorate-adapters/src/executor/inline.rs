@@ -22,9 +22,9 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use quorate_kernel::conversation::ConversationContext;
 use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
 use quorate_protocol::Json;
@@ -86,14 +86,15 @@ impl Executor for Inline {
         if !matches!(form, Schema::PlainText | Schema::Turn) {
             return Err(only());
         }
-        let started = std::panic::catch_unwind(AssertUnwindSafe(|| (self.take)(conversation)));
-        let taking = CatchUnwind(started.map_err(panic_failure)?);
-        let result = tokio::time::timeout_at(invocation.deadline, taking).await;
-        let turn = result.map_err(|_| Failure::TimedOut)??;
-        match form {
-            Schema::PlainText => Ok(Reply { text: turn.content, ..Reply::default() }),
-            _ => Ok(Reply { text: turn_json(turn).to_string(), ..Reply::default() }),
-        }
+        // A panic fails only this turn.
+        let taking = AssertUnwindSafe(async { (self.take)(conversation).await }).catch_unwind();
+        let taken = tokio::time::timeout_at(invocation.deadline, taking).await;
+        let turn = taken.map_err(|_| Failure::TimedOut)?.map_err(panic_failure)?.map_err(Failure::failed)?;
+        let text = match form {
+            Schema::PlainText => turn.content,
+            _ => turn_json(turn).to_string(),
+        };
+        Ok(Reply { text, ..Reply::default() })
     }
 }
 
@@ -107,21 +108,6 @@ fn turn_json(turn: Turn) -> Json {
         answer.insert("stateUpdate".to_owned(), Json::Object(state));
     }
     Json::Object(answer)
-}
-
-/// A future whose panic becomes a failure.
-struct CatchUnwind(TurnFuture);
-
-impl Future for CatchUnwind {
-    type Output = Result<Turn, Failure>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(Failure::failed)),
-            Err(panic) => Poll::Ready(Err(panic_failure(panic))),
-        }
-    }
 }
 
 fn panic_failure(panic: Box<dyn std::any::Any + Send>) -> Failure {

@@ -22,7 +22,7 @@ use quorate_kernel::ports::executor::{
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::advice::Turn;
-use serde_json::Map;
+use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
 use crate::block::Block;
@@ -43,7 +43,7 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
         ConfigError::for_key("path", "`path` is missing")
             .with_help("the file or the folder that holds the answers")
     })?;
-    let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
+    let delay = block.duration("delay")?.unwrap_or_default();
     let path = settings.dir.join(path);
     let outside_path = files::path_outside(&settings.dir, &path);
     Ok(Arc::new(Script { source: Source::open(&path)?, outside_path, delay }))
@@ -74,55 +74,26 @@ impl Executor for Script {
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let deadline = invocation.deadline;
         let Answer { delay, response } = self.source.answer(&invocation)?;
-        wait_or_time_out(self.delay + delay, deadline).await?;
-        match response.reply(invocation.answer_schema) {
-            Ok(text) => Ok(Reply { text, ..Reply::default() }),
-            Err(Response::Failure(message)) => Err(Failure::failed(message)),
-            Err(_) => {
-                sleep_until(deadline).await;
-                Err(Failure::TimedOut)
-            }
+        let delay = self.delay.saturating_add(delay);
+        let at = Instant::now().checked_add(delay).filter(|at| *at < invocation.deadline);
+        let Some(at) = at.filter(|_| response != Response::Timeout) else {
+            sleep_until(invocation.deadline).await;
+            return Err(Failure::TimedOut);
+        };
+        if !delay.is_zero() {
+            sleep_until(at).await;
         }
+        let text = match (response, invocation.answer_schema) {
+            (Response::Timeout, _) => return Err(Failure::TimedOut),
+            (Response::Failure(message), _) => return Err(Failure::failed(message)),
+            // Plain text becomes a turn, and a turn becomes its content where text is asked for.
+            (Response::PlainText(words), Schema::Turn) => Turn::plain_text_answer(&words).to_string(),
+            (Response::Verbatim(text), Schema::PlainText) => content(&text).unwrap_or(text),
+            (Response::Verbatim(text) | Response::PlainText(text), _) => text,
+        };
+        Ok(Reply { text, ..Reply::default() })
     }
-}
-
-async fn wait_or_time_out(delay: Duration, deadline: Instant) -> Result<(), Failure> {
-    if delay.is_zero() {
-        return Ok(());
-    }
-    match Instant::now().checked_add(delay).filter(|until| *until < deadline) {
-        Some(until) => {
-            sleep_until(until).await;
-            Ok(())
-        }
-        None => {
-            sleep_until(deadline).await;
-            Err(Failure::TimedOut)
-        }
-    }
-}
-
-fn duration(written: &str) -> Result<Duration, ConfigError> {
-    let digits = written.bytes().take_while(u8::is_ascii_digit).count();
-    let (count, unit) = written.split_at(digits);
-    let milliseconds = match unit {
-        "ms" => Some(1),
-        "s" => Some(1_000),
-        "m" => Some(60_000),
-        _ => None,
-    };
-    count
-        .parse::<u64>()
-        .ok()
-        .zip(milliseconds)
-        .and_then(|(count, unit)| count.checked_mul(unit))
-        .map(Duration::from_millis)
-        .ok_or_else(|| {
-            ConfigError::for_key("delay", format!("`{written}` is not a delay"))
-                .with_help("a whole number and a unit: `100ms`, `2s`, `1m`")
-        })
 }
 
 const EXTENSIONS: [&str; 3] = ["json", "txt", "md"];
@@ -140,17 +111,15 @@ enum Source {
 impl Source {
     /// Opens the path of the key `path`.
     fn open(path: &Path) -> Result<Self, ConfigError> {
-        let refuse = |problem: String| ConfigError::for_key("path", problem);
-        let meta = path
-            .metadata()
-            .map_err(|error| refuse(format!("`{}` cannot be read: {error}", path.display())))?;
-        if meta.is_dir() {
+        let refuse = |problem: String| {
+            ConfigError::for_key("path", format!("`{}`{problem}", path.display()))
+        };
+        let unreadable = |error: io::Error| refuse(format!(" cannot be read: {error}"));
+        if path.metadata().map_err(unreadable)?.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
-        let text = files::read_text(path, MAX_FILE_BYTES)
-            .map_err(|error| refuse(format!("`{}` cannot be read: {error}", path.display())))?;
-        let answers =
-            read_file(&text).map_err(|problem| refuse(format!("`{}`: {problem}", path.display())))?;
+        let text = files::read_text(path, MAX_FILE_BYTES).map_err(unreadable)?;
+        let answers = read_file(&text).map_err(|problem| refuse(format!(": {problem}")))?;
         Ok(Source::File { path: path.to_owned(), answers })
     }
 
@@ -219,14 +188,14 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
 
 /// Returns a file verbatim, so that broken JSON can be scripted too; only an instruction is interpreted.
 fn read_one(path: &Path, extension: &str, text: String) -> Result<Answer, Failure> {
-    if extension == "json"
-        && let Ok(value) = serde_json::from_str::<Json>(&text)
-        && value.as_object().is_some_and(is_instruction)
-    {
-        return Answer::read(&value)
-            .map_err(|problem| Failure::failed(format!("`{}`: {problem}", path.display())));
+    if extension != "json" {
+        return Ok(Response::PlainText(text).into());
     }
-    Ok(if extension == "json" { Answer::verbatim(text) } else { Answer::plain_text(text) })
+    match serde_json::from_str::<Json>(&text) {
+        Ok(value) if is_instruction(&value) => Answer::read(&value)
+            .map_err(|problem| Failure::failed(format!("`{}`: {problem}", path.display()))),
+        _ => Ok(Response::Verbatim(text).into()),
+    }
 }
 
 fn missing(place: &Path, names: &[String]) -> Failure {
@@ -250,78 +219,60 @@ enum Response {
     Timeout,
 }
 
+impl From<Response> for Answer {
+    /// Without delay.
+    fn from(response: Response) -> Answer {
+        Answer { delay: Duration::ZERO, response }
+    }
+}
+
+/// An object that is an instruction instead of an answer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Instruction {
+    #[serde(rename = "$fail")]
+    fail: Option<String>,
+    #[serde(rename = "$timeout", default)]
+    timeout: bool,
+    #[serde(rename = "$delay_ms", default)]
+    delay_ms: u64,
+    answer: Option<Json>,
+}
+
 impl Answer {
-    /// A verbatim text without delay.
-    fn verbatim(text: impl Into<String>) -> Self {
-        Answer { delay: Duration::ZERO, response: Response::Verbatim(text.into()) }
-    }
-
-    /// Plain text without delay.
-    fn plain_text(words: impl Into<String>) -> Self {
-        Answer { delay: Duration::ZERO, response: Response::PlainText(words.into()) }
-    }
-
     /// Reads one answer.
     ///
     /// # Errors
     /// The problem, as a message for users.
     fn read(value: &Json) -> Result<Self, String> {
+        const ONE: &str = "an instruction has one of `\"$fail\": \"message\"`, `\"$timeout\": true` and, beside \
+            `$delay_ms`, `answer`";
         match value {
-            Json::String(words) => Ok(Answer::plain_text(words)),
-            Json::Object(keys) if is_instruction(keys) => instruction(keys),
-            Json::Object(_) => Ok(Answer::verbatim(value.to_string())),
-            _ => Err("an answer is an object, a text, or a list of these, one for each attempt".into()),
+            Json::String(words) => return Ok(Response::PlainText(words.clone()).into()),
+            Json::Object(_) if is_instruction(value) => {}
+            Json::Object(_) => return Ok(Response::Verbatim(value.to_string()).into()),
+            _ => return Err("an answer is an object, a text, or a list of these, one for each attempt".into()),
         }
+        let Instruction { fail, timeout, delay_ms, answer } =
+            Instruction::deserialize(value).map_err(|error| error.to_string())?;
+        let mut read: Answer = match (fail, timeout, answer) {
+            (Some(message), false, None) => Response::Failure(message).into(),
+            (None, true, None) => Response::Timeout.into(),
+            (None, false, Some(answer)) => Answer::read(&answer)?,
+            _ => return Err(ONE.to_owned()),
+        };
+        read.delay = read.delay.saturating_add(Duration::from_millis(delay_ms));
+        Ok(read)
     }
 }
 
-impl Response {
-    /// The reply in the requested form: plain text becomes a turn, and a turn becomes its content where text is requested.
-    fn reply(self, form: Schema) -> Result<String, Response> {
-        match (self, form) {
-            (Response::PlainText(words), Schema::Turn) => Ok(Turn::plain_text_answer(&words).to_string()),
-            (Response::Verbatim(text), Schema::PlainText) => Ok(content(&text).unwrap_or(text)),
-            (Response::Verbatim(text) | Response::PlainText(text), _) => Ok(text),
-            (response, _) => Err(response),
-        }
-    }
-}
-
-fn content(text: &str) -> Option<String> {
-    let turn: Json = serde_json::from_str(text).ok()?;
+fn content(turn: &str) -> Option<String> {
+    let turn: Json = serde_json::from_str(turn).ok()?;
     Some(turn.get("content")?.as_str()?.to_owned())
 }
 
-/// Whether an object is an instruction instead of an answer.
-fn is_instruction(keys: &Map<String, Json>) -> bool {
-    keys.keys().any(|key| key.starts_with('$'))
-}
-
-fn instruction(keys: &Map<String, Json>) -> Result<Answer, String> {
-    let known = ["$fail", "$timeout", "$delay_ms", "answer"];
-    if let Some(unknown) = keys.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(format!("unknown instruction `{unknown}`; known: `$fail`, `$timeout` and `$delay_ms`"));
-    }
-    let delay = match keys.get("$delay_ms") {
-        None => Duration::ZERO,
-        Some(delay) => Duration::from_millis(delay.as_u64().ok_or("`$delay_ms` is a whole number")?),
-    };
-    let response = match (keys.get("$fail"), keys.get("$timeout"), keys.get("answer")) {
-        (Some(Json::String(message)), None, None) => Response::Failure(message.clone()),
-        (None, Some(Json::Bool(true)), None) => Response::Timeout,
-        (None, None, Some(answer)) => {
-            let inner = Answer::read(answer)?;
-            return Ok(Answer { delay: delay + inner.delay, response: inner.response });
-        }
-        _ => {
-            return Err(
-                "an instruction has one of `\"$fail\": \"message\"`, `\"$timeout\": true` and, beside \
-                        `$delay_ms`, `answer`"
-                    .into(),
-            );
-        }
-    };
-    Ok(Answer { delay, response })
+fn is_instruction(value: &Json) -> bool {
+    value.as_object().is_some_and(|keys| keys.keys().any(|key| key.starts_with('$')))
 }
 
 #[cfg(test)]
@@ -500,7 +451,7 @@ mod tests {
             refused(json!({"path": ".", "dealy": "1s"})).help.as_deref(),
             Some("did you mean `delay`?")
         );
-        for delay in ["1", "1h", "-1s", "s", "99999999999999999999ms"] {
+        for delay in ["1", "1y", "-1s", "s", "99999999999999999999ms"] {
             assert_eq!(
                 refused(json!({"path": ".", "delay": delay})).key.as_deref(),
                 Some("delay"),

@@ -1,5 +1,7 @@
 //! Whether an object in an output is a quotation: whether the member's material contains it, in any notation.
 
+use std::collections::BTreeSet;
+
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -83,36 +85,21 @@ pub(super) fn is_prose(before: &str, after: &str) -> bool {
 }
 
 /// Words with which a line next to an object takes it back or says that it is not the answer.
-const REFUSALS: [&str; 18] = [
-    "not",
-    "never",
-    "no",
-    "cannot",
-    "can't",
-    "don't",
-    "won't",
-    "wouldn't",
-    "isn't",
-    "wrong",
-    "ignore",
-    "disregard",
-    "refuse",
-    "reject",
-    "rejected",
-    "instead",
-    "correction",
-    "wait",
-];
+const REFUSALS: &str = "not|never|no|cannot|can't|don't|won't|wouldn't|isn't|wrong|ignore|disregard|refuse|reject|rejected|\
+    instead|correction|wait";
 /// Names of tags that enclose an answer.
-const ANSWER_TAGS: [&str; 9] =
-    ["answer", "final", "final_answer", "json", "output", "response", "result", "review", "verdict"];
+const ANSWER_TAGS: &str = "answer|final|final_answer|json|output|response|result|review|verdict";
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split('|').any(|entry| entry == word)
+}
 
 /// Whether a line takes an object beside it back. Only English words are known.
 fn is_refusal(line: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '\u{2019}');
     line.split(|letter: char| !is_part(letter)).any(|word| {
         let word = word.replace('\u{2019}', "'").to_lowercase();
-        REFUSALS.contains(&&*word)
+        is_one_of(&word, REFUSALS)
     })
 }
 
@@ -145,21 +132,11 @@ fn is_enclosed(before: &str) -> bool {
     };
     let names = before.lines().filter_map(opening).chain(last.and_then(|at| opening(&before[at..])));
     let folded = before.to_ascii_lowercase();
-    let mut seen = Vec::new();
-    for name in
-        names.filter(|name| !ANSWER_TAGS.contains(&&**name) && !matches!(&**name, "br" | "hr" | "img"))
-    {
-        if !seen.contains(&name) {
-            if seen.len() >= MAX_TAGS {
-                return true;
-            }
-            if folded.rfind(&format!("<{name}")) > folded.rfind(&format!("</{name}")) {
-                return true;
-            }
-            seen.push(name);
-        }
-    }
-    false
+    let names: BTreeSet<String> =
+        names.filter(|name| !is_one_of(name, ANSWER_TAGS) && !is_one_of(name, "br|hr|img")).collect();
+    let is_open_tag =
+        |name: &String| folded.rfind(&format!("<{name}")) > folded.rfind(&format!("</{name}"));
+    names.len() > MAX_TAGS || names.iter().any(is_open_tag)
 }
 
 /// Whether the text before an object leads into it as a sentence does ("I would not answer {…}"): it ends in a word on the

@@ -9,18 +9,8 @@ use quorate_protocol::Json;
 use super::object_len;
 
 /// The names of reasoning tags, in any case, also behind a prefix such as `seed:`.
-const TAGS: [&str; 10] = [
-    "think",
-    "thinking",
-    "thought",
-    "thoughts",
-    "reasoning",
-    "antthinking",
-    "scratchpad",
-    "reflection",
-    "inner_monologue",
-    "reasoning_content",
-];
+const TAGS: &str = "think|thinking|thought|thoughts|reasoning|antthinking|scratchpad|reflection|inner_monologue|\
+    reasoning_content";
 /// Marks with one spelling, in any case: the opening and the closing one.
 const PAIRS: [(&str, &str); 6] = [
     ("<|think|>", "<|/think|>"),
@@ -70,10 +60,8 @@ enum Mark {
 /// # Errors
 /// A complaint to quote in a re-prompt, if a thought does not end, or a reasoning tag stands in a broken JSON object.
 pub(super) fn spoken(output: &str) -> Result<Vec<Range<usize>>, String> {
-    match after_bare_channels(output) {
-        BareChannels::Answer(at) => return Ok(std::iter::once(at..output.len()).collect()),
-        BareChannels::Unfinished => return Err(UNFINISHED.to_owned()),
-        BareChannels::None => {}
+    if let Some(at) = after_bare_channels(output) {
+        return at.map(|at| std::iter::once(at..output.len()).collect()).ok_or(UNFINISHED.to_owned());
     }
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
@@ -165,30 +153,17 @@ pub(super) fn json_object_len(text: &str) -> Option<usize> {
     Some(values.byte_offset())
 }
 
-/// The channel names of harmony whose marks the server removed: `analysis…assistantfinal…`.
-enum BareChannels {
-    None,
-    /// A channel that is not the final one, and no final one.
-    Unfinished,
-    /// Where the final channel begins.
-    Answer(usize),
-}
-
-fn after_bare_channels(output: &str) -> BareChannels {
+/// Where the final channel begins, if an output begins with the channel names of harmony whose marks the server removed:
+/// `analysis…assistantfinal…`. `Some(None)` if there is no final channel.
+fn after_bare_channels(output: &str) -> Option<Option<usize>> {
     const FINAL: &str = "assistantfinal";
     let text = output.trim_start();
     let text = text.strip_prefix("assistant").unwrap_or(text);
-    let Some(rest) = ["analysis", "commentary"].iter().find_map(|name| text.strip_prefix(name)) else {
-        return BareChannels::None;
-    };
-    match output.find(FINAL) {
-        Some(at) => BareChannels::Answer(at + FINAL.len()),
-        // A sentence that begins with the word continues after a space.
-        None if rest.starts_with(|next: char| next.is_uppercase() || matches!(next, '\n' | '\r' | '{')) => {
-            BareChannels::Unfinished
-        }
-        None => BareChannels::None,
-    }
+    let rest = ["analysis", "commentary"].iter().find_map(|name| text.strip_prefix(name))?;
+    let at = output.find(FINAL).map(|at| at + FINAL.len());
+    // A sentence that begins with the word continues after a space.
+    let is_channel = rest.starts_with(|next: char| next.is_uppercase() || matches!(next, '\n' | '\r' | '{'));
+    (at.is_some() || is_channel).then_some(at)
 }
 
 /// Whether a JSON object or a mark can begin with this character.
@@ -204,13 +179,8 @@ fn mark_at(text: &str, at: usize) -> Option<(Mark, usize)> {
             pair(rest).or_else(|| channel(text, at)).or_else(|| tag(rest, false)).filter(|found| {
                 let before = text[..at].chars().next_back();
                 let after = rest[found.1..].chars().next();
-                !matches!(
-                    (before, after),
-                    (Some('`'), Some('`'))
-                        | (Some('"'), Some('"'))
-                        | (Some('\''), Some('\''))
-                        | (Some('\u{201c}'), Some('\u{201d}'))
-                )
+                let is_pair = |(open, close)| before == Some(open) && after == Some(close);
+                ![('`', '`'), ('"', '"'), ('\'', '\''), ('\u{201c}', '\u{201d}')].into_iter().any(is_pair)
             })
         }
         '[' => {
@@ -241,11 +211,12 @@ fn tag(rest: &str, square: bool) -> Option<(Mark, usize)> {
         .unwrap_or(inner.len());
     let (full_name, after) = inner.split_at(length);
     let bare_name = full_name.rsplit(':').next()?;
-    let name = TAGS.iter().position(|tag| tag.eq_ignore_ascii_case(bare_name))?;
+    let name = TAGS.split('|').position(|tag| tag.eq_ignore_ascii_case(bare_name))?;
     let kind = Kind::Tag { name, square };
     let end = match square {
         true => {
-            let is_mark = full_name.to_ascii_uppercase() == full_name || TAGS[..2].contains(&TAGS[name]);
+            // Those of `think` and `thinking`, which are the first.
+            let is_mark = full_name.to_ascii_uppercase() == full_name || name < 2;
             (is_mark && after.starts_with(']') && !after.starts_with("](")).then_some(1)?
         }
         false => {

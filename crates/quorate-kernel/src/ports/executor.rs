@@ -312,6 +312,11 @@ pub trait Executor: Send + Sync {
     /// The executor's description.
     fn about(&self) -> About;
 
+    /// The executor that answers in its place where it has no answer of its own. What is not said otherwise is the source's.
+    fn source(&self) -> Option<&dyn Executor> {
+        None
+    }
+
     /// What its answers depend on besides its settings, as far as it can know: the version of its rules, the hashes of
     /// files that it reads once. A run is resumed, and a sweep takes something for judged, only while it is the same.
     fn fingerprint(&self) -> Json {
@@ -326,8 +331,8 @@ pub trait Executor: Send + Sync {
 
     /// Why it cannot give an answer of this form; `None` if it can. A member that must give such an answer is refused
     /// before any call.
-    fn refuses(&self, _answer: answers::Schema) -> Option<String> {
-        None
+    fn refuses(&self, answer: answers::Schema) -> Option<String> {
+        self.source()?.refuses(answer)
     }
 
     /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate
@@ -366,7 +371,10 @@ pub trait Executor: Send + Sync {
     /// and the kernel ends it by dropping the future when the run's time is spent. The admission is kept until the
     /// invocation, with all its attempts, is over.
     async fn admit(&self) -> Admission {
-        Admission::default()
+        match self.source() {
+            Some(source) => source.admit().await,
+            None => Admission::default(),
+        }
     }
 
     /// The deadline of an invocation, with all its attempts, where the settings have none.
@@ -376,7 +384,7 @@ pub trait Executor: Send + Sync {
 
     /// The lowest probability at which it answers a yes-or-no question with yes; `None` if it gives no probabilities.
     fn threshold(&self) -> Option<f64> {
-        None
+        self.source()?.threshold()
     }
 
     /// How many failures are tried again where the settings do not say.
@@ -385,25 +393,25 @@ pub trait Executor: Send + Sync {
     }
 
     /// The models that can be asked where this one is, sorted; `None` where they cannot be listed.
-    async fn models(&self, _deadline: tokio::time::Instant) -> Option<Result<Vec<String>, Failure>> {
-        None
+    async fn models(&self, deadline: tokio::time::Instant) -> Option<Result<Vec<String>, Failure>> {
+        self.source()?.models(deadline).await
     }
 
     /// The most that one call takes whose prompt has at most so many tokens ([`crate::budget::most_tokens`]); `None`
     /// where that is not known. A budget of tokens or money is held by it: it is reserved before the call.
-    fn call_limit(&self, _prompt_tokens: u64, _answer: answers::Schema) -> Option<CallLimit> {
-        None
+    fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
+        self.source()?.call_limit(prompt_tokens, answer)
     }
 
     /// The price of a call with this usage, for estimates; `None` if it is unknown. A run counts the money that
     /// [`Reply::usage`] reports; a capped run without it, what was reserved for the call.
-    fn price(&self, _usage: &Usage) -> Option<Money> {
-        None
+    fn price(&self, usage: &Usage) -> Option<Money> {
+        self.source()?.price(usage)
     }
 
     /// Whether each question is paid for, so that `doctor` asks one only with a person's consent.
     fn is_metered(&self) -> bool {
-        false
+        self.source().is_some_and(|source| source.is_metered())
     }
 
     /// How many recorded answers it has, where it answers from these alone: a question that none was recorded for fails, so
@@ -414,7 +422,7 @@ pub trait Executor: Send + Sync {
 
     /// The tools of a judge that uses it; `None` if unknown.
     fn tools(&self) -> Option<Vec<String>> {
-        None
+        self.source()?.tools()
     }
 
     /// Refuses where what it starts is not there, as far as that is known without starting anything.
@@ -424,8 +432,8 @@ pub trait Executor: Send + Sync {
 
     /// Holds the installed program against what the executor needs of it, without a question; `None` where there is
     /// nothing to hold. Fails where the program lacks something without which it must not be asked.
-    async fn inspect(&self, _deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
-        None
+    async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
+        self.source()?.inspect(deadline).await
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure>;

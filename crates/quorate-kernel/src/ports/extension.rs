@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 
 use super::executor::{CallLimit, ConfigError, SideEffect};
 
-pub use crate::budget::{Meter, MeteredRequest};
+pub use crate::budget::{Meter, Reservation};
 
 /// The request to a gather strategy.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use quorate_kernel::attempts::millis;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{Invocation, Usage};
+use quorate_kernel::record::Spent;
 use quorate_kernel::redact::Redactor;
 use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
@@ -69,24 +70,9 @@ pub(super) struct RecordedReply {
     /// The probability of each option, where a decision model answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) probabilities: Option<BTreeMap<String, f64>>,
+    /// What the answer took when it was recorded.
     #[serde(default)]
-    spent: Tokens,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Tokens {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens_in: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens_cached: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens_out: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens_reasoning: Option<u64>,
-    /// How long the answer took when it was recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ms: Option<u64>,
+    pub(super) spent: Spent,
 }
 
 impl Recording {
@@ -100,12 +86,12 @@ impl Recording {
         redactor: &Redactor,
     ) -> Self {
         let (text, _) = redactor.redact_output(text);
-        let spent = Tokens {
-            tokens_in: usage.tokens_in,
-            tokens_cached: usage.tokens_cached,
-            tokens_out: usage.tokens_out,
-            tokens_reasoning: usage.tokens_reasoning,
+        let spent = Spent {
+            tokens_written: None,
+            tokens_written_long: None,
+            money: None,
             ms: Some(millis(took)),
+            ..Spent::from(&usage)
         };
         let model = model.map(|model| redactor.redact(&model).0);
         let value = serde_json::from_str::<Json>(&text).ok();
@@ -140,11 +126,6 @@ impl RecordedReply {
     pub(super) fn text(&self) -> String {
         let lines = || self.text.as_ref().map(|lines| lines.join("\n")).unwrap_or_default();
         self.json.as_ref().map_or_else(lines, Json::to_string)
-    }
-
-    pub(super) fn usage(&self) -> Usage {
-        let Tokens { tokens_in, tokens_cached, tokens_out, tokens_reasoning, ms: _ } = self.spent;
-        Usage { tokens_in, tokens_cached, tokens_out, tokens_reasoning, ..Usage::default() }
     }
 }
 
@@ -196,22 +177,17 @@ impl Request {
 
     /// What differs from a recorded request, the most telling first.
     pub(super) fn difference(&self, recorded: &Request) -> Difference {
-        let mut fields = Vec::new();
-        let mut field = |name, same: bool| {
-            if !same {
-                fields.push(name);
-            }
-        };
-        field("member", self.member == recorded.member);
-        field("step", self.step == recorded.step);
-        field("attempt", self.attempt == recorded.attempt);
-        field("sample", self.sample == recorded.sample);
-        field(
-            "schema",
-            (&self.schema, &self.instruction_sha256) == (&recorded.schema, &recorded.instruction_sha256),
-        );
-        field("role", self.role == recorded.role);
-        field("prompt", self.prompt == recorded.prompt);
+        let forms = [self, recorded].map(|request| (&request.schema, &request.instruction_sha256));
+        let fields = [
+            ("member", self.member == recorded.member),
+            ("step", self.step == recorded.step),
+            ("attempt", self.attempt == recorded.attempt),
+            ("sample", self.sample == recorded.sample),
+            ("schema", forms[0] == forms[1]),
+            ("role", self.role == recorded.role),
+            ("prompt", self.prompt == recorded.prompt),
+        ];
+        let fields = fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect();
         let texts = [("role", &self.role, &recorded.role), ("prompt", &self.prompt, &recorded.prompt)];
         let lines = texts.iter().map(|(_, now, then)| different_lines(now, then)).sum();
         let first = texts.into_iter().find_map(|(name, now, then)| first_difference(name, now, then));

@@ -61,9 +61,8 @@ pub use request::{Cache, Format, HttpRequest, Request, Server};
 use answer::{Answer, AnswerStep, count, first_answers, stopped_for};
 use lines::{Events, Item, Lines};
 
-use super::fault::{self, Fault, FaultKind};
+use super::fault::{self, Fault, FaultKind, any_of, quoted};
 use super::schema::Dialect;
-use crate::executor::llm::fault::quoted;
 
 /// How many bytes a response has at most: a long answer with its reasoning, where each token is an event.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -186,6 +185,20 @@ impl Wire {
         Some(names.into_iter().map(str::to_owned).collect())
     }
 
+    /// Reads an object of a response. `name` is what the event is called outside of it, or empty.
+    ///
+    /// # Errors
+    /// When the text of the answer is malformed, or the event ends the call without an answer.
+    fn read(self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        match self {
+            Wire::Messages => messages::read(name, event, answer),
+            Wire::Chat => chat::read(event, answer),
+            Wire::Responses => responses::read(name, event, answer),
+            Wire::Gemini => gemini::read(event, answer),
+            Wire::Ollama => ollama::read(event, answer),
+        }
+    }
+
     /// Whether [`Format::JsonObject`] asks for more than [`Format::Text`] does.
     pub fn has_json_mode(self) -> bool {
         self != Wire::Messages
@@ -265,12 +278,11 @@ pub struct Response {
 ///
 /// The envelope is read liberally: events, a JSON value on each line, one document, or a list of chunks. An answer needs its
 /// end: the final event of its wire, the end of a document, or the end of the body after a reason that is the wire's own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stream {
     wire: Wire,
     lines: Lines,
     events: Events,
-    decoder: Box<dyn Decode>,
     answer: Answer,
     bytes_read: usize,
     /// Lines outside of events: a page, a document, a list, or what a failing server says in plain text.
@@ -289,8 +301,9 @@ pub struct Stream {
 }
 
 /// The form of the whole body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Body {
+    #[default]
     Events,
     /// A list of chunks, which is closed.
     List,
@@ -298,40 +311,10 @@ enum Body {
     Document,
 }
 
-/// Reads the events of one wire.
-trait Decode: std::fmt::Debug + Send {
-    /// Reads an object. `name` is what the event is called outside of it, or empty.
-    ///
-    /// # Errors
-    /// When the text of the answer is malformed, or the event ends the call without an answer.
-    fn read(&mut self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault>;
-}
-
 impl Stream {
     /// A stream of which no byte was read.
     pub fn new(wire: Wire) -> Self {
-        Stream {
-            wire,
-            lines: Lines::default(),
-            events: Events::default(),
-            decoder: match wire {
-                Wire::Messages => Box::new(messages::Decoder::default()),
-                Wire::Chat => Box::new(chat::Decoder),
-                Wire::Responses => Box::new(responses::Decoder::default()),
-                Wire::Gemini => Box::new(gemini::Decoder),
-                Wire::Ollama => Box::new(ollama::Decoder),
-            },
-            answer: Answer::default(),
-            bytes_read: 0,
-            stray: String::new(),
-            has_events: false,
-            values: 0,
-            foreign: String::new(),
-            remark: String::new(),
-            body: Body::Events,
-            is_cut: false,
-            has_ended: false,
-        }
+        Stream { wire, ..Stream::default() }
     }
 
     /// Reads the next bytes. After [`Event::Ended`] no further bytes cause an event.
@@ -481,20 +464,10 @@ impl Stream {
 
     /// Reads a JSON value that stands alone.
     fn read_value(&mut self, value: &Json, text: &str) -> Result<AnswerStep, Fault> {
-        const KEYS: [&str; 9] = [
-            "choices",
-            "candidates",
-            "message",
-            "type",
-            "output",
-            "model",
-            "done",
-            "promptFeedback",
-            "usageMetadata",
-        ];
+        const KEYS: &str = "choices|candidates|message|type|output|model|done|promptFeedback|usageMetadata";
         self.values += 1;
         let is_known = match value {
-            Json::Object(fields) => KEYS.iter().any(|key| fields.contains_key(*key)),
+            Json::Object(fields) => any_of(KEYS, |key| fields.contains_key(key)),
             Json::Array(items) => !items.is_empty(),
             Json::String(mark) => mark == DONE,
             _ => false,
@@ -523,16 +496,26 @@ impl Stream {
             Err(_) if is_error => Err(Fault::new(FaultKind::Server, data)),
             // Some servers put no blank line between events.
             Err(fault) if fault.kind == FaultKind::Malformed && data.contains('\n') => {
-                let mut step = AnswerStep::More;
-                for line in data.lines().filter(|line| !line.trim().is_empty()) {
-                    if step != AnswerStep::Done {
-                        step = self.read_data(name, line)?;
-                    }
-                }
-                Ok(step)
+                let lines = data.lines().filter(|line| !line.trim().is_empty());
+                self.read_each(lines, |stream, line| stream.read_data(name, line))
             }
             Err(fault) => Err(self.unreadable(fault)),
         }
+    }
+
+    /// Reads the parts of something, up to the last event.
+    fn read_each<Part>(
+        &mut self,
+        parts: impl IntoIterator<Item = Part>,
+        mut read: impl FnMut(&mut Self, Part) -> Result<AnswerStep, Fault>,
+    ) -> Result<AnswerStep, Fault> {
+        let mut step = AnswerStep::More;
+        for part in parts {
+            if step != AnswerStep::Done {
+                step = read(self, part)?;
+            }
+        }
+        Ok(step)
     }
 
     /// The fault of a text that cannot be read: the last one of a body may have been cut.
@@ -547,21 +530,13 @@ impl Stream {
                 if let Some(fault) = error_in(value) {
                     return Err(fault);
                 }
-                let step = self.decoder.read(name, value, &mut self.answer)?;
+                let step = self.wire.read(name, value, &mut self.answer)?;
                 if step == AnswerStep::Document {
                     self.body = Body::Document;
                 }
                 Ok(step)
             }
-            Json::Array(all) => {
-                let mut step = AnswerStep::More;
-                for one in all {
-                    if step != AnswerStep::Done {
-                        step = self.read_json(name, one)?;
-                    }
-                }
-                Ok(step)
-            }
+            Json::Array(all) => self.read_each(all, |stream, one| stream.read_json(name, one)),
             Json::String(mark) if mark == DONE => self.read_mark(),
             Json::Null => Ok(AnswerStep::More),
             other => Err(Fault::new(FaultKind::Malformed, format!("`{other}` is not an event"))),
@@ -630,18 +605,7 @@ fn is_sign_of_life(data: &str) -> bool {
 
 /// The error that an event reports in place of a part of the answer, in the words of any API or gateway.
 fn error_in(event: &Json) -> Option<Fault> {
-    const PARTS: [&str; 10] = [
-        "choices",
-        "candidates",
-        "delta",
-        "content",
-        "content_block",
-        "output",
-        "response",
-        "item",
-        "part",
-        "done",
-    ];
+    const PARTS: &str = "choices|candidates|delta|content|content_block|output|response|item|part|done";
     let text = |key: &str| event.get(key).and_then(Json::as_str);
     let says = |key: &str| {
         event.get(key).is_some_and(|value| match value {
@@ -651,11 +615,10 @@ fn error_in(event: &Json) -> Option<Fault> {
             _ => true,
         })
     };
-    let is_named =
-        ["type", "object", "status"].iter().any(|key| text(key).is_some_and(|word| word.contains("error")));
-    let is_bare = !PARTS.iter().any(|key| event.get(key).is_some());
+    let is_named = any_of("type|object|status", |key| text(key).is_some_and(|word| word.contains("error")));
+    let is_bare = !any_of(PARTS, |key| event.get(key).is_some());
     // A status in words may be that of a job, such as `queued`.
-    let has_code = ["code", "status_code", "statusCode", "error_code"].iter().any(|key| says(key))
+    let has_code = any_of("code|status_code|statusCode|error_code", says)
         || event.get("status").is_some_and(Json::is_number);
     let has_message = says("detail") || (has_code && (text("message").is_some() || text("msg").is_some()));
     let is_error = says("error") || is_named || (is_bare && (says("errors") || has_message));

@@ -1,10 +1,12 @@
 //! The part of an answer that has arrived, on any wire: its text, its usage and the reason for its end.
 
+use std::collections::BTreeSet;
+
 use quorate_kernel::canonical::MAX_EXACT_INTEGER;
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::{Json, answers};
 
-use crate::executor::llm::fault::{Fault, FaultKind, quoted};
+use crate::executor::llm::fault::{Fault, FaultKind, any_of, quoted};
 
 /// A number of tokens; `None` if it is unreadable.
 pub(super) fn count(value: Option<&Json>) -> Option<u64> {
@@ -52,6 +54,12 @@ pub(super) struct Answer {
     pub(super) category: Option<String>,
     /// Whether the model called a tool, although the request offers none.
     has_call: bool,
+    /// The counts of tokens that the wire `messages` has spread over several events.
+    pub(super) counts: [Option<u64>; 7],
+    /// The output items of the wire `responses` that are talk on the way to the answer.
+    pub(super) commentary: BTreeSet<u64>,
+    /// The output item of it whose text came in pieces last.
+    pub(super) in_pieces: Option<u64>,
 }
 
 /// What an event of a response leads to.
@@ -204,7 +212,7 @@ impl Answer {
             exceed|preempt|reject|invalid|kill|load|pending";
         let reason = self.finish.as_deref()?;
         let word = reason.to_ascii_lowercase();
-        let has = |parts: &str| parts.split('|').any(|part| word.contains(part));
+        let has = |parts: &str| any_of(parts, |part| word.contains(part));
         let said = &self.finish_said;
         let is_empty = self.text.trim().is_empty();
         let stopped = stopped_for(Some(reason));

@@ -4,7 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, Server, count, first_answers};
+use super::{Answer, AnswerStep, Cache, Format, HttpRequest, Request, Server, count, first_answers};
 use crate::executor::llm::fault::{self, Fault};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -39,38 +39,33 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new("/chat/completions", &body)
 }
 
-#[derive(Debug)]
-pub(super) struct Decoder;
-
-impl Decode for Decoder {
-    fn read(&mut self, _: &str, chunk: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        answer.name_model(chunk.get("model"));
-        answer.note_usage(chunk.get("usage").map(usage).unwrap_or_default());
-        let mut step = AnswerStep::More;
-        for choice in first_answers(chunk.get("choices"))? {
-            if choice.get("error").is_some_and(|error| !error.is_null()) {
-                return Err(fault::from_event(choice));
-            }
-            let part = |key: &str| choice.get(key).filter(|part| !part.is_null());
-            let (delta, message) = (part("delta"), part("message"));
-            let mut text = String::new();
-            answer.collect(delta.unwrap_or(&Json::Null), &mut text)?;
-            if text.is_empty() {
-                // Some servers name a delta `message`, and some send the whole message after its deltas.
-                let other = if delta.is_some() { &Json::Null } else { choice };
-                answer.collect(message.unwrap_or(other), &mut text)?;
-                let rest = message.and_then(|_| answer.rest_of(&text)).map(str::to_owned);
-                text = rest.unwrap_or(text);
-            }
-            answer.add_text(&text)?;
-            let is_chunk = chunk.get("object").and_then(Json::as_str) == Some("chat.completion.chunk");
-            if delta.is_none() && message.is_some() && !is_chunk {
-                step = AnswerStep::Document;
-            }
-            answer.note_finish(choice.get("finish_reason"))?;
+pub(super) fn read(chunk: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    answer.name_model(chunk.get("model"));
+    answer.note_usage(chunk.get("usage").map(usage).unwrap_or_default());
+    let mut step = AnswerStep::More;
+    for choice in first_answers(chunk.get("choices"))? {
+        if choice.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(fault::from_event(choice));
         }
-        Ok(step)
+        let part = |key: &str| choice.get(key).filter(|part| !part.is_null());
+        let (delta, message) = (part("delta"), part("message"));
+        let mut text = String::new();
+        answer.collect(delta.unwrap_or(&Json::Null), &mut text)?;
+        if text.is_empty() {
+            // Some servers name a delta `message`, and some send the whole message after its deltas.
+            let other = if delta.is_some() { &Json::Null } else { choice };
+            answer.collect(message.unwrap_or(other), &mut text)?;
+            let rest = message.and_then(|_| answer.rest_of(&text)).map(str::to_owned);
+            text = rest.unwrap_or(text);
+        }
+        answer.add_text(&text)?;
+        let is_chunk = chunk.get("object").and_then(Json::as_str) == Some("chat.completion.chunk");
+        if delta.is_none() && message.is_some() && !is_chunk {
+            step = AnswerStep::Document;
+        }
+        answer.note_finish(choice.get("finish_reason"))?;
     }
+    Ok(step)
 }
 
 fn usage(counts: &Json) -> Usage {

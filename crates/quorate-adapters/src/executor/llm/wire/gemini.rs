@@ -5,7 +5,7 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::{
-    Answer, AnswerStep, Decode, Format, HttpRequest, Request, count, first_answers, path_segment, quoted,
+    Answer, AnswerStep, Format, HttpRequest, Request, count, first_answers, path_segment, quoted,
 };
 use crate::executor::llm::fault::{Fault, FaultKind};
 
@@ -36,29 +36,24 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new(format!("/models/{}:streamGenerateContent?alt=sse", path_segment(model)), &body)
 }
 
-#[derive(Debug)]
-pub(super) struct Decoder;
-
-impl Decode for Decoder {
-    fn read(&mut self, _: &str, chunk: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        answer.name_model(field(chunk, "modelVersion", "model_version"));
-        answer.note_usage(field(chunk, "usageMetadata", "usage_metadata").map(usage).unwrap_or_default());
-        let feedback = field(chunk, "promptFeedback", "prompt_feedback").unwrap_or(&Json::Null);
-        if let Some(reason) = field(feedback, "blockReason", "block_reason").and_then(Json::as_str) {
-            let said = field(feedback, "blockReasonMessage", "block_reason_message").and_then(Json::as_str);
-            let kind = FaultKind::Refused { category: Some(quoted(reason)) };
-            return Err(Fault::new(kind, said.unwrap_or_default()));
-        }
-        for candidate in first_answers(chunk.get("candidates"))? {
-            answer.add_content(candidate.get("content"))?;
-            if let Some(said) = field(candidate, "finishMessage", "finish_message").and_then(Json::as_str) {
-                answer.finish_said = quoted(said);
-            }
-            answer.note_finish(field(candidate, "finishReason", "finish_reason"))?;
-        }
-        // The end of the body is the last event: some servers give a reason with each chunk.
-        Ok(AnswerStep::More)
+pub(super) fn read(chunk: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    answer.name_model(field(chunk, "modelVersion", "model_version"));
+    answer.note_usage(field(chunk, "usageMetadata", "usage_metadata").map(usage).unwrap_or_default());
+    let feedback = field(chunk, "promptFeedback", "prompt_feedback").unwrap_or(&Json::Null);
+    if let Some(reason) = field(feedback, "blockReason", "block_reason").and_then(Json::as_str) {
+        let said = field(feedback, "blockReasonMessage", "block_reason_message").and_then(Json::as_str);
+        let kind = FaultKind::Refused { category: Some(quoted(reason)) };
+        return Err(Fault::new(kind, said.unwrap_or_default()));
     }
+    for candidate in first_answers(chunk.get("candidates"))? {
+        answer.add_content(candidate.get("content"))?;
+        if let Some(said) = field(candidate, "finishMessage", "finish_message").and_then(Json::as_str) {
+            answer.finish_said = quoted(said);
+        }
+        answer.note_finish(field(candidate, "finishReason", "finish_reason"))?;
+    }
+    // The end of the body is the last event: some servers give a reason with each chunk.
+    Ok(AnswerStep::More)
 }
 
 /// A field by its name in JSON, or by that of the protocol.

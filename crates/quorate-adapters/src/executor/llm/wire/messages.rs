@@ -4,7 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, count, quoted};
+use super::{Answer, AnswerStep, Cache, Format, HttpRequest, Request, count, quoted};
 use crate::executor::llm::fault::Fault;
 
 /// The version of the API.
@@ -43,12 +43,6 @@ pub(super) fn with_version(mut request: HttpRequest) -> HttpRequest {
     request
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
-    /// The counts of [`PLACES`].
-    counts: [Option<u64>; 7],
-}
-
 /// Where usage has its counts. Each is from the start of the message. Input excludes what is read from the cache or written to
 /// it.
 const PLACES: [&str; 7] = [
@@ -61,23 +55,21 @@ const PLACES: [&str; 7] = [
     "/output_tokens_details/thinking_tokens",
 ];
 
-impl Decode for Decoder {
-    fn read(&mut self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        let inner = |key: &str| event.get(key).unwrap_or(&Json::Null);
-        match event.get("type").and_then(Json::as_str).unwrap_or(name) {
-            "message_start" => self.take(inner("message"), answer).map(|()| AnswerStep::More),
-            "content_block_start" => answer.add_content(event.get("content_block")),
-            "content_block_delta" => answer.add_content(event.get("delta")),
-            "message_delta" => {
-                self.count(event, answer);
-                note_stop(inner("delta"), answer).map(|()| AnswerStep::More)
-            }
-            "message_stop" => answer.end(),
-            "message" | "" if event.get("content").is_some() => {
-                self.take(event, answer).map(|()| AnswerStep::Document)
-            }
-            _ => Ok(AnswerStep::More),
+pub(super) fn read(name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    let inner = |key: &str| event.get(key).unwrap_or(&Json::Null);
+    match event.get("type").and_then(Json::as_str).unwrap_or(name) {
+        "message_start" => take(inner("message"), answer).map(|()| AnswerStep::More),
+        "content_block_start" => answer.add_content(event.get("content_block")),
+        "content_block_delta" => answer.add_content(event.get("delta")),
+        "message_delta" => {
+            count_tokens(event, answer);
+            note_stop(inner("delta"), answer).map(|()| AnswerStep::More)
         }
+        "message_stop" => answer.end(),
+        "message" | "" if event.get("content").is_some() => {
+            take(event, answer).map(|()| AnswerStep::Document)
+        }
+        _ => Ok(AnswerStep::More),
     }
 }
 
@@ -90,29 +82,27 @@ fn note_stop(reasons: &Json, answer: &mut Answer) -> Result<(), Fault> {
     answer.note_finish(reasons.get("stop_reason"))
 }
 
-impl Decoder {
-    /// Takes a message, or the start of one.
-    fn take(&mut self, message: &Json, answer: &mut Answer) -> Result<(), Fault> {
-        answer.name_model(message.get("model"));
-        self.count(message, answer);
-        answer.add_content(message.get("content"))?;
-        note_stop(message, answer)
-    }
+/// Takes a message, or the start of one.
+fn take(message: &Json, answer: &mut Answer) -> Result<(), Fault> {
+    answer.name_model(message.get("model"));
+    count_tokens(message, answer);
+    answer.add_content(message.get("content"))?;
+    note_stop(message, answer)
+}
 
-    fn count(&mut self, event: &Json, answer: &mut Answer) {
-        let Some(usage) = event.get("usage") else { return };
-        for (known, place) in self.counts.iter_mut().zip(PLACES) {
-            *known = count(usage.pointer(place)).or(*known);
-        }
-        let [input, read, written, shorter, longer, output, reasoning] = self.counts;
-        answer.note_usage(Usage {
-            tokens_in: [input, read, written].into_iter().flatten().reduce(u64::saturating_add),
-            tokens_cached: read,
-            tokens_written: shorter.or(written),
-            tokens_written_long: longer,
-            tokens_out: output,
-            tokens_reasoning: reasoning,
-            money: None,
-        });
+fn count_tokens(event: &Json, answer: &mut Answer) {
+    let Some(usage) = event.get("usage") else { return };
+    for (known, place) in answer.counts.iter_mut().zip(PLACES) {
+        *known = count(usage.pointer(place)).or(*known);
     }
+    let [input, read, written, shorter, longer, output, reasoning] = answer.counts;
+    answer.note_usage(Usage {
+        tokens_in: [input, read, written].into_iter().flatten().reduce(u64::saturating_add),
+        tokens_cached: read,
+        tokens_written: shorter.or(written),
+        tokens_written_long: longer,
+        tokens_out: output,
+        tokens_reasoning: reasoning,
+        money: None,
+    });
 }

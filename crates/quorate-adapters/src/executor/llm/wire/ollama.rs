@@ -4,7 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, count};
+use super::{Answer, AnswerStep, Format, HttpRequest, Request, count};
 use crate::executor::llm::fault::{Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -32,23 +32,18 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new("/api/chat", &body)
 }
 
-#[derive(Debug)]
-pub(super) struct Decoder;
-
-impl Decode for Decoder {
-    fn read(&mut self, _: &str, line: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        answer.name_model(line.get("model"));
-        answer.add_content(line.get("message"))?;
-        match line.get("done") {
-            None | Some(Json::Null | Json::Bool(false)) => Ok(AnswerStep::More),
-            Some(Json::Bool(true)) => {
-                let (tokens_in, tokens_out) =
-                    (count(line.get("prompt_eval_count")), count(line.get("eval_count")));
-                answer.note_usage(Usage { tokens_in, tokens_out, ..Usage::default() });
-                answer.note_finish(line.get("done_reason"))?;
-                answer.end()
-            }
-            Some(other) => Err(Fault::new(FaultKind::Malformed, format!("`done` is `{other}`"))),
+pub(super) fn read(line: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    answer.name_model(line.get("model"));
+    answer.add_content(line.get("message"))?;
+    match line.get("done") {
+        None | Some(Json::Null | Json::Bool(false)) => Ok(AnswerStep::More),
+        Some(Json::Bool(true)) => {
+            let (tokens_in, tokens_out) =
+                (count(line.get("prompt_eval_count")), count(line.get("eval_count")));
+            answer.note_usage(Usage { tokens_in, tokens_out, ..Usage::default() });
+            answer.note_finish(line.get("done_reason"))?;
+            answer.end()
         }
+        Some(other) => Err(Fault::new(FaultKind::Malformed, format!("`done` is `{other}`"))),
     }
 }

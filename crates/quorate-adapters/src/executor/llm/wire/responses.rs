@@ -1,12 +1,10 @@
 //! The Responses API of OpenAI.
 
-use std::collections::BTreeSet;
-
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, chat, count, stopped_for};
+use super::{Answer, AnswerStep, Format, HttpRequest, Request, chat, count, stopped_for};
 use crate::executor::llm::fault::{self, Fault};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -38,56 +36,46 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new("/responses", &body)
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
-    /// The output items that are talk on the way to the answer.
-    commentary: BTreeSet<u64>,
-    /// The output item whose text came in pieces last.
-    in_pieces: Option<u64>,
-}
-
-impl Decode for Decoder {
-    fn read(&mut self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        let inner = |key: &str| event.get(key).unwrap_or(&Json::Null);
-        let index = count(event.get("output_index")).unwrap_or(0);
-        match event.get("type").and_then(Json::as_str).unwrap_or(name) {
-            "response.created" | "response.in_progress" => take(inner("response"), answer),
-            "response.output_item.added" if is_commentary(inner("item")) => {
-                self.commentary.insert(index);
-            }
-            "response.output_text.delta" if !self.commentary.contains(&index) => {
-                self.in_pieces = Some(index);
-                return answer.add_content(event.get("delta"));
-            }
-            "response.refusal.delta" => answer.add_refusal(inner("delta").as_str().unwrap_or_default()),
-            "response.refusal.done" if answer.refusal.is_empty() => {
-                answer.add_refusal(inner("refusal").as_str().unwrap_or_default());
-            }
-            "response.output_text.done" => return self.add_whole(index, event, answer),
-            "response.content_part.done" => return self.add_whole(index, inner("part"), answer),
-            "response.output_item.done" if !is_commentary(inner("item")) => {
-                return self.add_whole(index, inner("item"), answer);
-            }
-            "response.completed" | "response.done" => {
-                return complete(event.get("response").unwrap_or(event), answer);
-            }
-            "response.incomplete" => {
-                take(inner("response"), answer);
-                return Err(incomplete_for(inner("response").pointer(REASON).and_then(Json::as_str), answer));
-            }
-            "response.failed" | "response.cancelled" => {
-                take(inner("response"), answer);
-                let error = inner("response").get("error").cloned().unwrap_or_default();
-                return Err(fault::from_event(&error));
-            }
-            // A document.
-            "response" | "" if event.get("output").is_some() || event.get("output_text").is_some() => {
-                return complete(event, answer);
-            }
-            _ => {}
+pub(super) fn read(name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    let inner = |key: &str| event.get(key).unwrap_or(&Json::Null);
+    let index = count(event.get("output_index")).unwrap_or(0);
+    match event.get("type").and_then(Json::as_str).unwrap_or(name) {
+        "response.created" | "response.in_progress" => take(inner("response"), answer),
+        "response.output_item.added" if is_commentary(inner("item")) => {
+            answer.commentary.insert(index);
         }
-        Ok(AnswerStep::More)
+        "response.output_text.delta" if !answer.commentary.contains(&index) => {
+            answer.in_pieces = Some(index);
+            return answer.add_content(event.get("delta"));
+        }
+        "response.refusal.delta" => answer.add_refusal(inner("delta").as_str().unwrap_or_default()),
+        "response.refusal.done" if answer.refusal.is_empty() => {
+            answer.add_refusal(inner("refusal").as_str().unwrap_or_default());
+        }
+        "response.output_text.done" => return add_whole(index, event, answer),
+        "response.content_part.done" => return add_whole(index, inner("part"), answer),
+        "response.output_item.done" if !is_commentary(inner("item")) => {
+            return add_whole(index, inner("item"), answer);
+        }
+        "response.completed" | "response.done" => {
+            return complete(event.get("response").unwrap_or(event), answer);
+        }
+        "response.incomplete" => {
+            take(inner("response"), answer);
+            return Err(incomplete_for(inner("response").pointer(REASON).and_then(Json::as_str), answer));
+        }
+        "response.failed" | "response.cancelled" => {
+            take(inner("response"), answer);
+            let error = inner("response").get("error").cloned().unwrap_or_default();
+            return Err(fault::from_event(&error));
+        }
+        // A document.
+        "response" | "" if event.get("output").is_some() || event.get("output_text").is_some() => {
+            return complete(event, answer);
+        }
+        _ => {}
     }
+    Ok(AnswerStep::More)
 }
 
 /// Where a response says why it is incomplete.
@@ -97,19 +85,17 @@ fn is_commentary(item: &Json) -> bool {
     item.get("phase").and_then(Json::as_str) == Some("commentary")
 }
 
-impl Decoder {
-    /// Adds the text of a part or an item that has ended, if it did not come in pieces.
-    fn add_whole(&mut self, index: u64, part: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        if self.commentary.contains(&index) {
-            return Ok(AnswerStep::More);
-        }
-        let whole = whole_text(part, answer)?;
-        match answer.rest_of(&whole) {
-            Some(rest) => answer.add_text(rest),
-            // A part ends, and then its item.
-            None if self.in_pieces == Some(index) || answer.text.ends_with(&whole) => Ok(AnswerStep::More),
-            None => answer.add_text(&whole),
-        }
+/// Adds the text of a part or an item that has ended, if it did not come in pieces.
+fn add_whole(index: u64, part: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    if answer.commentary.contains(&index) {
+        return Ok(AnswerStep::More);
+    }
+    let whole = whole_text(part, answer)?;
+    match answer.rest_of(&whole) {
+        Some(rest) => answer.add_text(rest),
+        // A part ends, and then its item.
+        None if answer.in_pieces == Some(index) || answer.text.ends_with(&whole) => Ok(AnswerStep::More),
+        None => answer.add_text(&whole),
     }
 }
 
