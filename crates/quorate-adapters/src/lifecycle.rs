@@ -105,7 +105,7 @@ impl CommandHooks {
         if let (Some(event), Json::Object(with)) = (event.as_object_mut(), with) {
             event.extend(with);
         }
-        hook.command.run(format!("{event}\n").into(), hook.timeout).await
+        hook.command.run(&format!("{event}\n"), hook.timeout).await.map(drop)
     }
 }
 

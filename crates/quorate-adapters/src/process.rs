@@ -104,5 +104,5 @@ pub async fn run_command(
 ) -> Result<String, String> {
     let (program, arguments) = command.split_first().ok_or("no command is named")?;
     let program = Program::new(program, arguments.to_vec(), Vec::new(), None, dir);
-    program.map_err(|error| error.message)?.run_for_output(text.into(), timeout).await
+    program.map_err(|error| error.message)?.run(&text, timeout).await
 }

@@ -1,10 +1,11 @@
 //! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
 //! public functions and the times of an attempt. In `agent_cli/`: `cli` is the executor, `config` reads its block, `presets`
 //! knows CLIs by name, `output` interprets output, `judge` calls a vendor's CLI as a judge (feature `agent-cli`).
-//! `environment` selects variables, `sandbox` restricts access, `call` limits and runs attempts, `oneshot` runs other
-//! commands and asks for versions, and `command`, `guard` and `running_process` start, contain, watch and end
+//! `environment` selects variables, `sandbox` restricts access, `call` limits attempts and owns their files, `oneshot` runs
+//! other commands and asks for versions, and `command`, `guard` and `running_process` start, contain, watch and end
 //! processes.
 
+#[cfg(feature = "agent-cli")]
 mod call;
 #[cfg(feature = "agent-cli")]
 mod cli;
@@ -35,13 +36,13 @@ use std::time::{Duration, Instant};
 #[cfg(not(feature = "agent-cli"))]
 use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
 
-pub use call::wait_for_members;
 #[cfg(feature = "agent-cli")]
 pub use cli::new;
 pub use environment::{MEMBER_ID_VARIABLE, MEMBER_VARIABLE};
 pub use guard::{ends_descendants, ignores_hangups};
 #[cfg(feature = "agent-cli")]
 pub use presets::{BARE_PRESET, CliPreset, PRESETS};
+pub use running_process::wait_for_members;
 
 use crate::optional_kinds;
 

@@ -16,7 +16,6 @@ use rmcp::transport::common::client_side_sse::SseRetryPolicy;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{RoleClient, ServiceExt};
-use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -315,10 +314,8 @@ async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Se
 
 async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallError> {
     let (mut sidecar, ends) = program.start().await.map_err(|why| server.unusable(why))?;
-    let broken = |error: std::io::Error| server.unreachable(format!("its pipes cannot be used: {error}"));
-    let stdout = ChildStdout::from_std(ends.stdout).map_err(broken)?;
-    let stdin = ChildStdin::from_std(ends.stdin).map_err(broken)?;
-    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+    let transport =
+        AsyncRwTransport::new_client(ends.stdout, ends.stdin).with_max_line_length(MAX_MESSAGE_BYTES);
     match ().serve(transport).await {
         Ok(service) => Ok(Session { service, _sidecar: Some(sidecar) }),
         Err(error) => Err(match sidecar.stderr_tail(STDERR_TIMEOUT).await {

@@ -1,164 +1,17 @@
-//! One attempt, from start to end, on a thread of its own.
-//!
-//! The thread starts the child (whose guard takes the thread's end for that of this process), serves the pipes, enforces the deadline, and ends the processes.
-//! The future only waits for it. When the future is dropped the thread notices and ends the member in the same way,
-//! with or without an async runtime.
-//!
-//! This file also owns the files of an attempt, the limit on concurrent attempts of one program, and the retry of a start
-//! that fails for lack of processes or descriptors.
+//! What one attempt needs besides its process: its files, and a limit on the concurrent attempts of one program.
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::ExitStatus;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use quorate_kernel::files;
 use quorate_kernel::ports::executor::{Admission, Failure, Settings};
 use quorate_protocol::Json;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use tempfile::TempDir;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
-use super::command::Launch;
-use super::running_process::{RunningProcess, STDOUT_CAP};
-use super::{command, monotonic_now};
-use quorate_kernel::files;
-
-/// How an attempt ended and what was printed.
-#[derive(Debug)]
-pub(super) struct CallOutput {
-    pub(super) termination: Termination,
-    /// All of stdout, up to its cap.
-    pub(super) stdout: Vec<u8>,
-    pub(super) stderr: Vec<u8>,
-}
-
-#[derive(Debug)]
-pub(super) enum Termination {
-    Exited(ExitStatus),
-    /// The deadline passed, or the caller dropped the future.
-    DeadlinePassed,
-    /// It printed more than an answer may contain.
-    Overflowed,
-}
-
-/// Starts a command, gives it the prompt, and waits for its end.
-pub(super) async fn run(
-    launch: Arc<Launch>,
-    prompt: Arc<str>,
-    deadline: Instant,
-) -> Result<CallOutput, Failure> {
-    let cannot_start =
-        |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
-    // Dropping `_held` tells the thread that the caller no longer waits.
-    let (hangup, _held) = loop {
-        match std::io::pipe() {
-            Ok(pipe) => break pipe,
-            Err(error) if is_shortage(&error, deadline) => tokio::time::sleep(SHORTAGE_DELAY).await,
-            Err(error) => return Err(cannot_start(error)),
-        }
-    };
-    let (report, reported) = oneshot::channel();
-    let live = LiveAttempt::enter();
-    let span = tracing::Span::current();
-    std::thread::Builder::new()
-        .name("member".into())
-        .spawn(move || {
-            let ended = span.in_scope(|| supervise(&launch, prompt, deadline, hangup));
-            // After a hang-up its private directory is removed first: waiting for the members includes that.
-            drop(launch);
-            drop(live);
-            // The receiver is gone if the future was dropped.
-            let _ = report.send(ended);
-        })
-        .map_err(cannot_start)?;
-    reported.await.unwrap_or_else(|_| Err(Failure::failed("the thread that watched the command is gone")))
-}
-
-fn supervise(
-    launch: &Launch,
-    prompt: Arc<str>,
-    deadline: Instant,
-    hangup: PipeReader,
-) -> Result<CallOutput, Failure> {
-    if monotonic_now() >= deadline {
-        return Err(Failure::TimedOut);
-    }
-    if !launch.cwd.as_os_str().is_empty() && !launch.cwd.is_dir() {
-        return Err(Failure::failed(format!("`{}` is not a directory", launch.cwd.display())));
-    }
-    let child = loop {
-        match launch.spawn() {
-            Ok(child) => break child,
-            Err(error) if is_shortage(&error, deadline) => {
-                if hung_up(hangup.as_fd()) {
-                    return Err(Failure::TimedOut);
-                }
-            }
-            Err(error) => return Err(command::start_failure(&launch.program, &error)),
-        }
-    };
-    let broken = |error: std::io::Error| {
-        Failure::failed(format!("cannot use the pipes of `{}`: {error}", launch.program.display()))
-    };
-    let mut member = RunningProcess::new(child, prompt).map_err(broken)?;
-    let termination = loop {
-        let hung_up = match member.poll(deadline, Some(hangup.as_fd())) {
-            Ok(hung_up) => hung_up,
-            Err(error) => {
-                member.terminate();
-                return Err(broken(error));
-            }
-        };
-        if member.has_exited() {
-            let (status, pipes) = member.finish().map_err(broken)?;
-            let flooded = pipes.have_overflowed();
-            let (stdout, stderr) = pipes.into_output();
-            let termination = if flooded { Termination::Overflowed } else { Termination::Exited(status) };
-            return Ok(CallOutput { termination, stdout, stderr });
-        }
-        if member.pipes.have_overflowed() {
-            break Termination::Overflowed;
-        }
-        if hung_up || monotonic_now() >= deadline {
-            break Termination::DeadlinePassed;
-        }
-    };
-    let (stdout, stderr) = member.terminate().into_output();
-    Ok(CallOutput { termination, stdout, stderr })
-}
-
-static LIVE_ATTEMPTS: Mutex<usize> = Mutex::new(0);
-static ATTEMPT_ENDED: Condvar = Condvar::new();
-
-/// Counts an attempt for as long as anything of it may run.
-#[derive(Debug)]
-pub(super) struct LiveAttempt;
-
-impl LiveAttempt {
-    pub(super) fn enter() -> Self {
-        *LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        LiveAttempt
-    }
-}
-
-impl Drop for LiveAttempt {
-    fn drop(&mut self) {
-        *LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ATTEMPT_ENDED.notify_all();
-    }
-}
-
-/// Waits, at most for `limit`, until no process runs that was started by attempts which have ended or were dropped.
-/// The program calls it before it exits, so that members get their two seconds also where no guard outlives it.
-pub fn wait_for_members(limit: Duration) {
-    let live = LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(ATTEMPT_ENDED.wait_timeout_while(live, limit, |live| *live > 0));
-}
+use super::running_process::STDOUT_CAP;
 
 /// The files of one attempt.
 #[derive(Debug)]
@@ -239,22 +92,6 @@ impl Concurrency {
 /// One for each core, and at least [`MIN_DEFAULT`].
 fn default_limit() -> usize {
     std::thread::available_parallelism().map_or(MIN_DEFAULT, |cores| cores.get().max(MIN_DEFAULT))
-}
-
-const SHORTAGE_DELAY: Duration = Duration::from_millis(50);
-
-/// Whether a start failed for a shortage, and there is time to retry.
-fn is_shortage(error: &io::Error, deadline: Instant) -> bool {
-    let short = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
-    let short = short.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
-    short && monotonic_now() + SHORTAGE_DELAY < deadline
-}
-
-/// Waits on a thread; returns whether the caller has hung up.
-fn hung_up(hangup: BorrowedFd<'_>) -> bool {
-    let mut polled = [PollFd::from_borrowed_fd(hangup, PollFlags::IN)];
-    let ready = poll(&mut polled, Timespec::try_from(SHORTAGE_DELAY).ok().as_ref());
-    ready.is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(all(test, unix))]

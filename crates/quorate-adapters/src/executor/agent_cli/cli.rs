@@ -11,9 +11,10 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 use tokio::sync::OnceCell;
 
-use super::call::{self, Termination};
 use super::config::{Config, PreparedCall};
 use super::judge::Judge;
+use super::oneshot::StdoutKind;
+use super::running_process::{Termination, run};
 use super::sandbox::Sandbox;
 use super::{KIND, oneshot, output, presets};
 
@@ -39,18 +40,15 @@ impl AgentCli {
         arguments: &[&str],
         deadline: Instant,
     ) -> Result<String, Failure> {
-        let launch = self.config.query_launch(arguments)?;
-        let ended = call::run(Arc::new(launch), "".into(), deadline).await?;
-        let why = match ended.termination {
-            Termination::Exited(status) if status.success() => {
-                return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
-            }
-            Termination::Exited(status) => oneshot::describe_exit(status, &ended.stdout, &ended.stderr),
-            Termination::DeadlinePassed => return Err(Failure::TimedOut),
-            Termination::Overflowed => "printed more than is read".to_owned(),
-        };
-        Err(judge
-            .unsupported_version(&self.config.command_name(), &format!("`{}` {why}", arguments.join(" "))))
+        let launch = Arc::new(self.config.query_launch(arguments)?);
+        let ended = run(&launch, "", deadline).await?;
+        if matches!(ended.termination, Termination::DeadlinePassed) {
+            return Err(Failure::TimedOut);
+        }
+        ended.into_stdout("", StdoutKind::Public).map_err(|why| {
+            let why = format!("`{}` {why}", arguments.join(" "));
+            judge.unsupported_version(&self.config.command_name(), &why)
+        })
     }
 
     /// The output that a judge's arguments are computed from, asked for once.
@@ -125,7 +123,7 @@ impl Executor for AgentCli {
         let (form, notes) = (invocation.answer_schema, invocation.notes);
         notes.note(|noted| noted.version = oneshot::cached_version(&launch.program));
         let launch = Arc::new(launch);
-        let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
+        let ended = run(&launch, &invocation.prompt, deadline).await?;
         let format = self.config.output;
         let values = format.values(&ended.stdout);
         let (model, usage) = format.model_and_usage(&values);

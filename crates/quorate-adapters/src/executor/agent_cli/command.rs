@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
 use tempfile::TempDir;
+use tokio::process::Child;
 
 use super::environment::{self, BaseVariables, Environment, MEMBER_VARIABLE};
 use super::guard;
@@ -158,10 +159,9 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Starts the command, contained. The calling thread must live until the child is reaped.
+    /// Starts the command, contained. The calling thread, of a runtime, must live until the child is reaped.
     #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
     pub(super) fn spawn(&self) -> io::Result<Child> {
-        guard::check_sigchld()?;
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
@@ -184,7 +184,7 @@ impl Launch {
             let mut ruleset = sandbox.ruleset()?;
             guard::in_child(&mut command, move || ruleset.impose());
         }
-        let child = command.spawn()?;
+        let child = tokio::process::Command::from(command).spawn()?;
         tracing::debug!(program = %self.program.display(), pid = child.id(), "started");
         Ok(child)
     }

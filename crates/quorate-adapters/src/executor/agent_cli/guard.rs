@@ -296,7 +296,7 @@ pub(super) fn restore_sigchld() {
 #[expect(unsafe_code, reason = "the standard library does not reach the disposition of a signal")]
 pub(super) fn survive_file_size_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
-    if is_ignored(libc::SIGXFSZ).unwrap_or(false) {
+    if is_ignored(libc::SIGXFSZ) {
         return;
     }
     let handler: extern "C" fn(libc::c_int) = nothing;
@@ -308,35 +308,18 @@ pub(super) fn survive_file_size_limit() {
 
 /// Whether the parent of this process made it ignore SIGHUP, as `nohup` does.
 pub fn ignores_hangups() -> bool {
-    is_ignored(libc::SIGHUP).unwrap_or(false)
-}
-
-fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
-    Ok(disposition(signal)?.sa_sigaction == libc::SIG_IGN)
-}
-
-/// Checks that ended children stay until they are waited for.
-///
-/// # Errors
-/// When the system drops them: then neither their exit codes nor their ids are reliable.
-pub(super) fn check_sigchld() -> io::Result<()> {
-    let now = disposition(libc::SIGCHLD)?;
-    match now.sa_sigaction == libc::SIG_IGN || now.sa_flags & libc::SA_NOCLDWAIT != 0 {
-        true => Err(io::Error::other("this process ignores SIGCHLD, so that it cannot wait for a command")),
-        false => Ok(()),
-    }
+    is_ignored(libc::SIGHUP)
 }
 
 #[expect(unsafe_code, reason = "the standard library does not reach the disposition of a signal")]
-fn disposition(signal: libc::c_int) -> io::Result<libc::sigaction> {
+fn is_ignored(signal: libc::c_int) -> bool {
     let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action the call only writes the present one, into a buffer of its size.
-    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) };
-    if asked != 0 {
-        return Err(io::Error::last_os_error());
+    // SAFETY: without a new action the call only writes the present one, into a buffer of its size; zeroes are a valid
+    // value too.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr());
+        now.assume_init().sa_sigaction == libc::SIG_IGN
     }
-    // SAFETY: the call has filled it, and zeroes are a valid value.
-    Ok(unsafe { now.assume_init() })
 }
 
 /// Runs `step` in the child, between fork and exec.

@@ -11,65 +11,70 @@ use std::time::{Duration, SystemTime};
 use quorate_kernel::ports::executor::Failure;
 use tokio::sync::OnceCell;
 
-use super::call::{self, Termination};
 use super::command::{Launch, Program};
 use super::monotonic_now;
-use super::running_process::STDOUT_CAP;
+use super::running_process::{CallOutput, STDOUT_CAP, Termination, run};
 
 impl Program {
-    /// Runs the command with a text on stdin. Dropping the future ends it.
+    /// Runs the command with a text on stdin, and returns its stdout. Dropping the future ends it.
     ///
     /// # Errors
     /// When it does not succeed within `timeout`; the text is meant for a person.
-    pub(crate) async fn run(&self, text: Arc<str>, timeout: Duration) -> Result<(), String> {
-        self.run_for_output(text, timeout).await.map(drop)
+    pub(crate) async fn run(&self, text: &str, timeout: Duration) -> Result<String, String> {
+        self.run_quoting(text, timeout, StdoutKind::Public).await
     }
 
-    /// As [`Self::run`], and returns its stdout.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub(crate) async fn run_for_output(&self, text: Arc<str>, timeout: Duration) -> Result<String, String> {
-        self.run_quoting(text, timeout, true).await
-    }
-
-    /// As [`Self::run_for_output`], without a text, for a command that prints a secret: no message quotes its stdout.
+    /// As [`Self::run`], without a text, for a command that prints a secret: no message quotes its stdout.
     ///
     /// # Errors
     /// As [`Self::run`].
     #[cfg(feature = "llm")]
     pub(crate) async fn run_for_secret(&self, timeout: Duration) -> Result<String, String> {
-        self.run_quoting("".into(), timeout, false).await
+        self.run_quoting("", timeout, StdoutKind::Secret).await
     }
 
-    async fn run_quoting(
-        &self,
-        text: Arc<str>,
-        timeout: Duration,
-        quotes_stdout: bool,
-    ) -> Result<String, String> {
-        let launch = self.launch()?;
-        let fail = |problem: &str| Err(format!("`{}` {problem}", self.command));
+    async fn run_quoting(&self, text: &str, timeout: Duration, stdout: StdoutKind) -> Result<String, String> {
         let late = format!("did not end within {} ms", timeout.as_millis());
-        let ended = match call::run(Arc::new(launch), text, monotonic_now() + timeout).await {
-            Ok(ended) => ended,
-            Err(Failure::TimedOut) => return fail(&late),
+        let ended = match run(&Arc::new(self.launch()?), text, monotonic_now() + timeout).await {
+            Ok(ended) => ended.into_stdout(&late, stdout),
+            Err(Failure::TimedOut) => Err(late),
             Err(Failure::Failed { message, .. }) => return Err(message),
         };
-        match ended.termination {
+        ended.map_err(|problem| format!("`{}` {problem}", self.command))
+    }
+}
+
+/// Whether messages may quote the stdout of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StdoutKind {
+    Public,
+    #[cfg_attr(not(feature = "llm"), expect(dead_code, reason = "services alone have keys"))]
+    Secret,
+}
+
+impl CallOutput {
+    /// The stdout of a command that succeeded.
+    ///
+    /// # Errors
+    /// How it ended instead, as a predicate; `late` where the deadline passed.
+    pub(super) fn into_stdout(self, late: &str, kind: StdoutKind) -> Result<String, String> {
+        match self.termination {
             Termination::Exited(status) if status.success() => {
-                Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
+                Ok(String::from_utf8_lossy(&self.stdout).into_owned())
             }
             Termination::Exited(status) => {
-                let stdout = if quotes_stdout { &*ended.stdout } else { &[] };
-                fail(&describe_exit(status, stdout, &ended.stderr))
+                let stdout = if kind == StdoutKind::Public { &*self.stdout } else { &[] };
+                Err(describe_exit(status, stdout, &self.stderr))
             }
-            Termination::DeadlinePassed => fail(&late),
-            Termination::Overflowed => {
-                fail(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20))
-            }
+            Termination::DeadlinePassed => Err(late.to_owned()),
+            Termination::Overflowed => Err(overflow()),
         }
     }
+}
+
+/// What a command did that printed too much, as a predicate.
+pub(super) fn overflow() -> String {
+    format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)
 }
 
 /// How an unsuccessful command ended, with the last lines of its standard error or output.
@@ -97,35 +102,15 @@ pub(super) fn with_excerpt(message: &str, printed: &str) -> String {
 pub(super) fn excerpt(printed: &str) -> String {
     const LINES: usize = 5;
     const CHARACTERS: usize = 500;
-    let lines: Vec<String> = printed
-        .lines()
-        .map(strip_escapes)
-        .filter(|line| !line.is_empty())
-        .map(|line| line.to_owned())
-        .collect();
+    let plain = |line| without_escapes(line).chars().filter(|c| !c.is_control()).collect::<String>();
+    let lines: Vec<String> = printed.lines().map(|line| plain(line).trim().to_owned()).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join(" | ");
-    let length = last.chars().count();
-    if length <= CHARACTERS {
-        last
-    } else {
-        // Not within a word, unless there is no other place: the rest of a secret would no longer be recognized.
-        let is_within_word =
-            |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
-        let word = length - CHARACTERS;
-        let rest: String = last.chars().skip(word).collect();
-        let whole_words = match is_within_word(word) && is_within_word(word - 1) {
-            true => rest.trim_start_matches(|character: char| character.is_ascii_graphic()),
-            false => &rest,
-        };
-        let rest = if whole_words.is_empty() { &rest } else { whole_words };
-        format!("\u{2026}{}", rest.trim_start())
-    }
-}
-
-/// A line without escape sequences, other control characters and white space around it.
-fn strip_escapes(line: &str) -> String {
-    let plain: String = without_escapes(line).chars().filter(|character| !character.is_control()).collect();
-    plain.trim().to_owned()
+    let Some(cut) = last.chars().count().checked_sub(CHARACTERS + 1) else { return last };
+    // Not within a word, unless there is no other place: the rest of a secret would no longer be recognized.
+    let rest: String = last.chars().skip(cut).collect();
+    let words = rest.trim_start_matches(|c: char| c.is_ascii_graphic()).trim_start();
+    format!("\u{2026}{}", if words.is_empty() { rest[1..].trim_start() } else { words })
 }
 
 /// A line without the escape sequences that colour it or move the cursor.
@@ -161,14 +146,8 @@ pub(super) async fn probe_version(launch: Launch) {
     let Some(cell) = version_cell(&launch.program) else { return };
     let ask = async {
         let launch = Launch { arguments: vec!["--version".into()], ..launch };
-        let ended =
-            call::run(Arc::new(launch), Arc::from(""), monotonic_now() + VERSION_TIMEOUT).await.ok()?;
-        match ended.termination {
-            Termination::Exited(status) if status.success() => {
-                parse_version(&String::from_utf8_lossy(&ended.stdout))
-            }
-            _ => None,
-        }
+        let ended = run(&Arc::new(launch), "", monotonic_now() + VERSION_TIMEOUT).await.ok()?;
+        parse_version(&ended.into_stdout("", StdoutKind::Public).ok()?)
     };
     cell.get_or_init(|| ask).await;
 }

@@ -7,10 +7,10 @@ use quorate_kernel::ports::executor::{Failure, Notes, Reply};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
-use super::call::{AttemptFiles, CallOutput, Termination};
-use super::oneshot::{describe_exit, describe_status, with_excerpt};
+use super::call::AttemptFiles;
+use super::oneshot::{describe_exit, describe_status, overflow, with_excerpt};
 use super::presets::{ModelAndUsage, OutputFormat, ReplyError, claude, codex, envelope, gemini};
-use super::running_process::STDOUT_CAP;
+use super::running_process::{CallOutput, Termination};
 
 impl OutputFormat {
     /// The JSON values on stdout, which the other functions read; none for plain text.
@@ -60,9 +60,7 @@ pub(super) fn read_reply(
     let status = match ended.termination {
         Termination::Exited(status) => status,
         Termination::DeadlinePassed => return Err(Failure::TimedOut),
-        Termination::Overflowed => {
-            return Err(bad_answer(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
-        }
+        Termination::Overflowed => return Err(bad_answer(&overflow())),
     };
     if !status.success() {
         let said = match output.reply("", values, None) {
@@ -229,8 +227,8 @@ mod tests {
     use std::process::ExitStatus;
 
     use super::{Notes, OutputFormat, Schema, read_reply};
-    use crate::executor::agent_cli::call::{CallOutput, Termination};
     use crate::executor::agent_cli::oneshot::excerpt;
+    use crate::executor::agent_cli::running_process::{CallOutput, Termination};
 
     fn judged(status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
         judged_as(Schema::FirstAnswer, status, stdout, stderr)

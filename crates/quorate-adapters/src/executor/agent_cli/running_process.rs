@@ -1,23 +1,80 @@
-//! A running member: its pipes, and how it ends, by itself or by termination (X6).
+//! A running member: how it is started, its pipes, and how it ends, by itself or by termination (X6).
+//!
+//! Threads of their own start members and watch them: a guard takes the end of the thread that started it for the end of
+//! this process, and a member that nobody waits for any more is ended although the runtime of its caller is gone.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionbio};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use futures::FutureExt as _;
+use futures::future::FusedFuture as _;
+use quorate_kernel::ports::executor::Failure;
+use rustix::io::Errno;
+use rustix::process::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Child;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, sleep_until, timeout};
 
+use super::command::{self, Launch};
 use super::{guard, monotonic_now};
 
 /// How long the pipes are read after the child has exited: a process that the guard did not end may hold them.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
-/// How often the child's status is checked on systems without descriptors for processes.
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// How many threads start and watch members.
+const THREADS: usize = 4;
+/// How long a start that failed for lack of processes or descriptors waits.
+const SHORTAGE_DELAY: Duration = Duration::from_millis(50);
+/// The most that an answer may contain, in bytes.
+pub(super) const STDOUT_CAP: usize = 4 << 20;
+/// How much of the end of stderr is kept, in bytes.
+const STDERR_CAP: usize = 16 << 10;
+const CHUNK: usize = 64 << 10;
 
-/// The children that run and were not reaped.
+/// The threads for members, which last as long as this process.
+fn runtime() -> io::Result<&'static Runtime> {
+    static RUNTIME: Mutex<Option<&'static Runtime>> = Mutex::new(None);
+    let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = *known {
+        return Ok(runtime);
+    }
+    let new =
+        Builder::new_multi_thread().worker_threads(THREADS).thread_name("member").enable_all().build()?;
+    Ok(known.insert(Box::leak(Box::new(new))))
+}
+
+static LIVE_ATTEMPTS: Mutex<usize> = Mutex::new(0);
+static ATTEMPT_ENDED: Condvar = Condvar::new();
+
+/// Counts an attempt for as long as anything of it may run.
+#[derive(Debug)]
+struct LiveAttempt;
+
+impl LiveAttempt {
+    fn enter() -> Self {
+        *LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        LiveAttempt
+    }
+}
+
+impl Drop for LiveAttempt {
+    fn drop(&mut self) {
+        *LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ATTEMPT_ENDED.notify_all();
+    }
+}
+
+/// Waits, at most for `limit`, until no process runs that was started by attempts which have ended or were dropped.
+/// The program calls it before it exits, so that members get their two seconds also where no guard outlives it.
+pub fn wait_for_members(limit: Duration) {
+    let live = LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(ATTEMPT_ENDED.wait_timeout_while(live, limit, |live| *live > 0));
+}
+
+/// The children that run.
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<Pid>> {
@@ -29,266 +86,209 @@ pub(super) fn kill_all() {
     running().iter().for_each(|child| guard::kill_all(*child));
 }
 
-/// A contained child: on Linux the guard, which exits as the command did, and elsewhere the command.
-pub(super) struct RunningProcess {
+/// A contained child, which is ended if this is dropped before it has exited.
+#[derive(Debug)]
+pub(super) struct RunningProcess(Option<Contained>);
+
+/// On Linux the guard, which exits as the command did, and elsewhere the command.
+#[derive(Debug)]
+struct Contained {
     child: Child,
     pid: Pid,
-    exit_fd: Option<OwnedFd>,
-    pub(super) pipes: Pipes,
+    /// Removes the private directory of a judge when everything has ended.
+    _launch: Arc<Launch>,
+    live: Option<LiveAttempt>,
 }
 
 impl RunningProcess {
-    /// Takes over a child that was just started.
-    pub(super) fn new(mut child: Child, prompt: Arc<str>) -> io::Result<Self> {
-        let pid = Pid::from_child(&child);
-        match Pipes::take_from(&mut child, prompt) {
-            Ok(pipes) => {
+    /// Starts a command. A start that fails for lack of processes or descriptors is repeated until the deadline.
+    pub(super) async fn start(launch: &Arc<Launch>, deadline: Instant) -> Result<Self, Failure> {
+        if monotonic_now() >= deadline {
+            return Err(Failure::TimedOut);
+        }
+        if !launch.cwd.as_os_str().is_empty() && !launch.cwd.is_dir() {
+            return Err(Failure::failed(format!("`{}` is not a directory", launch.cwd.display())));
+        }
+        loop {
+            let (starting, live) = (Arc::clone(launch), Some(LiveAttempt::enter()));
+            let start = async move {
+                let child = starting.spawn()?;
+                let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+                let pid = pid.ok_or(io::ErrorKind::NotFound)?;
                 running().push(pid);
-                Ok(RunningProcess { child, pid, exit_fd: open_exit_fd(pid), pipes })
-            }
-            Err(error) => {
-                guard::kill_group(pid);
-                let _ = child.wait();
-                Err(error)
+                Ok(RunningProcess(Some(Contained { child, pid, _launch: starting, live })))
+            };
+            let started = match runtime() {
+                Ok(runtime) => runtime.spawn(start).await.map_err(io::Error::other).flatten(),
+                Err(error) => Err(error),
+            };
+            match started {
+                Err(error) if is_shortage(&error, deadline) => sleep(SHORTAGE_DELAY).await,
+                started => return started.map_err(|error| command::start_failure(&launch.program, &error)),
             }
         }
     }
 
-    /// Serves the pipes until an event, at the latest until `until`; returns whether `hangup` was the event.
-    pub(super) fn poll(&mut self, until: Instant, hangup: Option<BorrowedFd<'_>>) -> io::Result<bool> {
-        let mut timeout = until.saturating_duration_since(monotonic_now());
-        if self.exit_fd.is_none() {
-            timeout = timeout.min(POLL_INTERVAL);
+    /// Its pipes, which this process then serves. Returned once.
+    pub(super) fn take_pipes(&mut self) -> Option<Pipes> {
+        let child = &mut self.0.as_mut()?.child;
+        Some(Pipes { stdin: child.stdin.take()?, stdout: child.stdout.take()?, stderr: child.stderr.take()? })
+    }
+
+    /// Until it is dropped, nobody waits for its end.
+    pub(super) fn detach(&mut self) {
+        self.0.iter_mut().for_each(|contained| contained.live = None);
+    }
+
+    /// Waits until it has exited by itself.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let contained = self.0.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let status = contained.wait().await?;
+        self.0 = None;
+        Ok(status)
+    }
+
+    /// Ends it.
+    async fn terminate(&mut self) {
+        if let Some(contained) = &mut self.0 {
+            contained.terminate().await;
+            self.0 = None;
         }
-        let exit_fd = self.exit_fd.as_ref().map(AsFd::as_fd);
-        let [_, hung_up] = self.pipes.poll([exit_fd, hangup], timeout)?;
-        Ok(hung_up)
     }
+}
 
-    /// Whether the child has exited. It stays in the process table until [`Self::finish`] or [`Self::terminate`] reaps it,
-    /// so that the system does not reuse its id, which is also the group's.
-    pub(super) fn has_exited(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None) | Err(Errno::INTR))
+impl Drop for RunningProcess {
+    fn drop(&mut self) {
+        if let (Some(mut contained), Ok(runtime)) = (self.0.take(), runtime()) {
+            contained.live.get_or_insert_with(LiveAttempt::enter);
+            runtime.spawn(async move { contained.terminate().await });
+        }
     }
+}
 
-    /// After the child has exited: kills the rest of its group, and reads the rest of its output.
-    pub(super) fn finish(mut self) -> io::Result<(ExitStatus, Pipes)> {
-        self.pipes.stop_writing();
+impl Contained {
+    /// Waits until the child has exited, and kills the rest of its group.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await;
         guard::kill_group(self.pid);
-        let drained = self.drain();
-        let status = self.reap()?;
-        drained?;
-        Ok((status, self.pipes))
+        status
     }
 
-    fn drain(&mut self) -> io::Result<()> {
-        let stop = monotonic_now() + DRAIN_TIMEOUT;
-        while !self.pipes.are_drained() && !self.pipes.have_overflowed() {
-            let remaining = stop.saturating_duration_since(monotonic_now());
-            if remaining.is_zero() {
-                break;
-            }
-            self.pipes.poll([], remaining)?;
-        }
-        Ok(())
-    }
-
-    /// Asks all processes to exit, and has them killed two seconds later. Returns when the child has exited, with the output
-    /// until then.
-    pub(super) fn terminate(mut self) -> Pipes {
-        self.pipes.stop_writing();
+    /// Asks all processes to exit, and has them killed two seconds later.
+    async fn terminate(&mut self) {
         guard::request_exit(self.pid);
-        let give_up = monotonic_now() + guard::EXIT_TIMEOUT;
-        while !self.has_exited() && monotonic_now() < give_up {
-            // A broken pipe does not shorten the grace period.
-            if self.poll(give_up, None).is_err() {
-                std::thread::sleep(POLL_INTERVAL);
-            }
+        if timeout(guard::EXIT_TIMEOUT, self.wait()).await.is_err() {
+            guard::kill_group(self.pid);
+            // A child that runs as another user, or that is stuck in the kernel, is left to the system.
+            let _ = timeout(guard::KILL_TIMEOUT, self.wait()).await;
         }
-        guard::kill_group(self.pid);
-        // A child that runs as another user, or that is stuck in the kernel, is left to the system.
-        let give_up = monotonic_now() + guard::KILL_TIMEOUT;
-        while !self.has_exited() && monotonic_now() < give_up {
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        match self.has_exited() {
-            true => drop(self.reap()),
-            false => running().retain(|pid| *pid != self.pid),
-        }
-        self.pipes
     }
+}
 
-    /// Waits for the child, which has exited or was killed; only one that is stuck in the kernel does not end.
-    fn reap(&mut self) -> io::Result<ExitStatus> {
+impl Drop for Contained {
+    fn drop(&mut self) {
         running().retain(|pid| *pid != self.pid);
-        self.child.wait()
     }
 }
 
-/// A descriptor that is readable once the process has exited. Without one, its status is polled.
-fn open_exit_fd(pid: Pid) -> Option<OwnedFd> {
-    #[cfg(target_os = "linux")]
-    {
-        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        None
-    }
+/// Whether a start failed for a shortage, and there is time to retry.
+fn is_shortage(error: &io::Error, deadline: Instant) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    let short = short.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    short && monotonic_now() + SHORTAGE_DELAY < deadline
 }
 
-/// The most that an answer may contain, in bytes.
-pub(super) const STDOUT_CAP: usize = 4 << 20;
-/// How much of the end of stderr is kept, in bytes.
-const STDERR_CAP: usize = 16 << 10;
-const CHUNK: usize = 64 << 10;
-/// Chunks that are read from one pipe before the others have their turn.
-const CHUNKS_PER_TURN: usize = 8;
+/// How an attempt ended and what was printed.
+#[derive(Debug)]
+pub(super) struct CallOutput {
+    pub(super) termination: Termination,
+    /// All of stdout, up to its cap.
+    pub(super) stdout: Vec<u8>,
+    /// The end of stderr.
+    pub(super) stderr: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) enum Termination {
+    Exited(ExitStatus),
+    DeadlinePassed,
+    /// It printed more than an answer may contain.
+    Overflowed,
+}
+
+/// Starts a command, gives it the prompt, and waits for its end. Dropping the future ends the command.
+pub(super) async fn run(
+    launch: &Arc<Launch>,
+    prompt: &str,
+    deadline: Instant,
+) -> Result<CallOutput, Failure> {
+    let mut process = RunningProcess::start(launch, deadline).await?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let pipes = process.take_pipes();
+    let termination = {
+        let mut transfer = pin!(transfer(pipes, prompt.as_bytes(), &mut stdout, &mut stderr).fuse());
+        let termination = tokio::select! {
+            biased;
+            true = &mut transfer => Termination::Overflowed,
+            status = process.wait() => Termination::Exited(status.map_err(|error| {
+                Failure::failed(format!("cannot wait for `{}`: {error}", launch.program.display()))
+            })?),
+            () = sleep_until(deadline.into()) => Termination::DeadlinePassed,
+        };
+        if !matches!(termination, Termination::Exited(_)) {
+            // A command that is asked to exit may print until it does.
+            let serve = async {
+                (&mut transfer).await;
+                std::future::pending().await
+            };
+            tokio::select! { () = process.terminate() => {}, () = serve => {} }
+        }
+        let is_drained = transfer.is_terminated();
+        match !is_drained && timeout(DRAIN_TIMEOUT, &mut transfer).await == Ok(true) {
+            true => Termination::Overflowed,
+            false => termination,
+        }
+    };
+    Ok(CallOutput { termination, stdout, stderr })
+}
 
 pub(super) struct Pipes {
-    stdin: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    prompt: Arc<str>,
-    written: usize,
-    stdout_bytes: Vec<u8>,
-    stderr_tail: Vec<u8>,
-    overflowed: bool,
-    buffer: Vec<u8>,
+    pub(super) stdin: tokio::process::ChildStdin,
+    pub(super) stdout: tokio::process::ChildStdout,
+    pub(super) stderr: tokio::process::ChildStderr,
 }
 
-impl Pipes {
-    /// Takes the pipes of a child.
-    pub(super) fn take_from(child: &mut Child, prompt: Arc<str>) -> io::Result<Self> {
-        let pipes = Pipes {
-            stdin: child.stdin.take().filter(|_| !prompt.is_empty()),
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
-            prompt,
-            written: 0,
-            stdout_bytes: Vec::new(),
-            stderr_tail: Vec::new(),
-            overflowed: false,
-            buffer: vec![0; CHUNK],
-        };
-        for pipe in [fd(&pipes.stdin), fd(&pipes.stdout), fd(&pipes.stderr)].into_iter().flatten() {
-            ioctl_fionbio(pipe, true)?;
-        }
-        Ok(pipes)
-    }
-
-    /// Waits until one of its pipes is ready, one of `others` is readable (or hung up), or the time is over; then transfers
-    /// data. Returns which of `others` it was.
-    pub(super) fn poll<const N: usize>(
-        &mut self,
-        others: [Option<BorrowedFd<'_>>; N],
-        timeout: Duration,
-    ) -> io::Result<[bool; N]> {
-        let pipes = [
-            (fd(&self.stdin), PollFlags::OUT),
-            (fd(&self.stdout), PollFlags::IN),
-            (fd(&self.stderr), PollFlags::IN),
-        ];
-        let others = others.map(|other| (other, PollFlags::IN));
-        let watched: Vec<_> = pipes.into_iter().chain(others).collect();
-        let mut polled: Vec<PollFd<'_>> =
-            watched.iter().filter_map(|(fd, flags)| Some(PollFd::from_borrowed_fd((*fd)?, *flags))).collect();
-        match poll(&mut polled, Timespec::try_from(timeout).ok().as_ref()) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok([false; N]),
-            Err(error) => return Err(error.into()),
-        }
-        let mut events = polled.iter().map(|polled| !polled.revents().is_empty());
-        let ready: Vec<bool> =
-            watched.iter().map(|(fd, _)| fd.is_some() && events.next().unwrap_or(false)).collect();
-        drop(polled);
-        self.write(ready[0]);
-        self.read_stdout(ready[1]);
-        self.read_stderr(ready[2]);
-        Ok(std::array::from_fn(|other| ready[3 + other]))
-    }
-
-    /// Call it when the reader of the prompt has exited.
-    pub(super) fn stop_writing(&mut self) {
-        self.stdin = None;
-    }
-
-    /// Whether all output has been read.
-    pub(super) fn are_drained(&self) -> bool {
-        self.stdout.is_none() && self.stderr.is_none()
-    }
-
-    /// Whether stdout exceeded [`STDOUT_CAP`].
-    pub(super) fn have_overflowed(&self) -> bool {
-        self.overflowed
-    }
-
-    /// Stdout, and the end of stderr.
-    pub(super) fn into_output(self) -> (Vec<u8>, Vec<u8>) {
-        (self.stdout_bytes, self.stderr_tail)
-    }
-
-    fn write(&mut self, ready: bool) {
-        let Some(stdin) = self.stdin.as_mut().filter(|_| ready) else { return };
-        let rest = &self.prompt.as_bytes()[self.written..];
-        match stdin.write(rest) {
-            Ok(written) => self.written += written,
-            Err(error) if is_retryable(&error) => {}
-            // A command may answer without reading the whole prompt.
-            Err(_) => self.written = self.prompt.len(),
-        }
-        if self.written == self.prompt.len() {
-            self.stdin = None;
-        }
-    }
-
-    fn read_stdout(&mut self, ready: bool) {
-        if !ready {
-            return;
-        }
-        for _ in 0..CHUNKS_PER_TURN {
-            let Some(count) = read(&mut self.stdout, &mut self.buffer) else { return };
-            self.stdout_bytes.extend_from_slice(&self.buffer[..count]);
-            if self.stdout_bytes.len() > STDOUT_CAP {
-                self.overflowed = true;
-                // The command's next write fails.
-                self.stdout = None;
-                return;
-            }
-        }
-    }
-
-    fn read_stderr(&mut self, ready: bool) {
-        if !ready {
-            return;
-        }
-        for _ in 0..CHUNKS_PER_TURN {
-            let Some(count) = read(&mut self.stderr, &mut self.buffer) else { return };
-            self.stderr_tail.extend_from_slice(&self.buffer[..count]);
-            let excess = self.stderr_tail.len().saturating_sub(STDERR_CAP);
-            self.stderr_tail.drain(..excess);
-        }
-    }
+/// Sends the prompt, and receives the output until all pipes are closed. Where stdout exceeds [`STDOUT_CAP`] it returns
+/// true early, and the command's next write fails.
+async fn transfer(pipes: Option<Pipes>, prompt: &[u8], stdout: &mut Vec<u8>, stderr: &mut Vec<u8>) -> bool {
+    let Some(mut pipes) = pipes else { return false };
+    let send = async move {
+        // A command may answer without reading the whole prompt.
+        let _ = pipes.stdin.write_all(prompt).await;
+        Ok(())
+    };
+    let keep_all = |all: &mut Vec<u8>| if all.len() > STDOUT_CAP { Err(()) } else { Ok(()) };
+    let receive_stdout = receive(pipes.stdout, stdout, keep_all);
+    tokio::try_join!(send, receive_stdout, receive(pipes.stderr, stderr, keep_tail)).is_err()
 }
 
-/// Reads once; `None` if no data is available now. At the end it closes the pipe.
-fn read(pipe: &mut Option<impl Read>, buffer: &mut [u8]) -> Option<usize> {
-    match pipe.as_mut()?.read(buffer) {
-        Ok(count) if count > 0 => Some(count),
-        Err(error) if is_retryable(&error) => None,
-        Ok(_) | Err(_) => {
-            *pipe = None;
-            None
+/// Keeps the end of stderr.
+pub(super) fn keep_tail(stderr: &mut Vec<u8>) -> Result<(), ()> {
+    stderr.drain(..stderr.len().saturating_sub(STDERR_CAP));
+    Ok(())
+}
+
+/// Reads a pipe to its end; an error if `keep` refuses what was read so far.
+pub(super) async fn receive(
+    mut pipe: impl AsyncRead + Unpin,
+    into: &mut Vec<u8>,
+    keep: impl Fn(&mut Vec<u8>) -> Result<(), ()>,
+) -> Result<(), ()> {
+    loop {
+        into.reserve(CHUNK);
+        match pipe.read_buf(into).await {
+            Ok(1..) => keep(into)?,
+            Ok(0) | Err(_) => return Ok(()),
         }
     }
-}
-
-fn is_retryable(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-fn fd(pipe: &Option<impl AsFd>) -> Option<BorrowedFd<'_>> {
-    pipe.as_ref().map(AsFd::as_fd)
 }
