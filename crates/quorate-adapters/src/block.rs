@@ -227,9 +227,10 @@ pub(crate) struct ServerTable {
 }
 
 #[cfg_attr(
-    not(feature = "mcp"),
-    expect(dead_code, reason = "without MCP a table is held, and no server reached")
+    not(any(feature = "mcp", feature = "agent-cli")),
+    expect(dead_code, reason = "a table is held, and no server reached")
 )]
+#[derive(Debug)]
 pub(crate) enum Target {
     Url {
         url: String,

@@ -8,13 +8,14 @@ use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Servers,
 use quorate_manifest::{frontmatter, tree};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::call::{AttemptFiles, Concurrency};
 use super::command::{Launch, check_no_nul};
 use super::environment::{BaseVariables, Environment};
 use super::judge::{Judge, JudgeConfig, JudgeSetup, PrivateDir};
-use super::presets::{ArgumentInputs, CliPreset, OutputFormat, PRESETS, ServerPassing};
+use super::presets::{ArgumentInputs, CliPreset, OutputFormat, PRESETS, ServerPassing, flag_name, lists};
 use super::sandbox::{Confinement, Sandbox};
 use super::tool_grants::ToolGrants;
 use super::{environment, oneshot};
@@ -104,7 +105,7 @@ impl Config {
             environment: Environment::new(block.texts("env")?, base)?,
             cwd: resolve_cwd(settings, block.text("cwd")?)?,
             dir: settings.dir.clone(),
-            output: parse_output(block.text("output")?, preset)?,
+            output: parse_output(&block, preset)?,
             turn_schema: block::parse_answer_form(block.text("answer")?)?,
             servers: settings.servers.clone(),
             concurrency: Concurrency::for_executor(settings, block.count("max_processes")?),
@@ -297,7 +298,7 @@ impl Config {
     /// Refuses `args` that could widen what the manifest restricts.
     fn check_tool_grants(&self, granted: &ToolGrants<'_>) -> Result<(), Failure> {
         let Some(preset) = self.preset.filter(|_| granted.restricts()) else { return Ok(()) };
-        match self.args.iter().map(flag_name).find(|arg| preset.tool_flags.contains(&arg.as_str())) {
+        match self.args.iter().map(|arg| flag_name(arg)).find(|flag| lists(preset.tool_flags, flag)) {
             None => Ok(()),
             Some(own) => Err(Failure::failed(format!(
                 "the manifest's `effectors` say which tools this participant has, and so does `{own}` in the `args` of \
@@ -359,11 +360,6 @@ fn parse_tools(
     }
 }
 
-/// A flag without its value.
-fn flag_name(arg: impl AsRef<str>) -> String {
-    arg.as_ref().split('=').next().unwrap_or_default().to_owned()
-}
-
 fn preset_names() -> Vec<&'static str> {
     PRESETS.iter().map(|preset| preset.name).collect()
 }
@@ -397,15 +393,15 @@ fn check_args(
         return Err(ConfigError::for_key("model", format!("the preset `{}` needs a `model`", preset.name))
             .with_help("name one: `--model llama3.2`, or `model = \"llama3.2\"` in the executor's table"));
     }
-    if let Some(own) = args.iter().map(flag_name).find(|arg| preset.reserved_flags.contains(&arg.as_str())) {
-        let help = match own.as_str() {
+    if let Some(own) = args.iter().map(|arg| flag_name(arg)).find(|flag| lists(preset.reserved_flags, flag)) {
+        let help = match own {
             "--model" | "-m" => "use the key `model`",
             _ => "leave it out; or leave `preset` out, and set `command`, `args` and `output`",
         };
         return Err(ConfigError::for_key("args", format!("`{own}` is set by the preset `{}`", preset.name))
             .with_help(help));
     }
-    Ok(args.into_iter().filter(|arg| !preset.implied_flags.contains(&arg.as_str())).collect())
+    Ok(args.into_iter().filter(|arg| !lists(preset.implied_flags, arg)).collect())
 }
 
 fn resolve_cwd(settings: &Settings, written: Option<&str>) -> Result<PathBuf, ConfigError> {
@@ -418,24 +414,16 @@ fn resolve_cwd(settings: &Settings, written: Option<&str>) -> Result<PathBuf, Co
     }
 }
 
-fn parse_output(
-    written: Option<&str>,
-    preset: Option<&'static CliPreset>,
-) -> Result<OutputFormat, ConfigError> {
-    let Some(written) = written else {
-        return Ok(preset.map_or(OutputFormat::Text, |preset| preset.output));
-    };
-    let output = OutputFormat::parse(written).ok_or_else(|| {
-        ConfigError::for_key("output", format!("unknown output `{written}`"))
-            .with_help(format!("known: {}", quoted_list(&OutputFormat::ALL.map(OutputFormat::as_str))))
-    })?;
-    match preset {
-        Some(preset) if preset.output != output => {
+fn parse_output(block: &Block<'_>, preset: Option<&'static CliPreset>) -> Result<OutputFormat, ConfigError> {
+    let known = OutputFormat::ALL.map(OutputFormat::as_str);
+    let written = block.word("output", OutputFormat::parse, &known)?;
+    match (written, preset) {
+        (Some(output), Some(preset)) if preset.output != output => {
             let message = format!("the preset `{}` prints `{}`", preset.name, preset.output.as_str());
             Err(ConfigError::for_key("output", message)
                 .with_help("leave `output` out; or leave `preset` out, and set `command` and `args`"))
         }
-        _ => Ok(output),
+        (written, preset) => Ok(written.or(preset.map(|preset| preset.output)).unwrap_or(OutputFormat::Text)),
     }
 }
 
@@ -481,46 +469,32 @@ impl Cli {
         })?;
         let yaml = frontmatter::split(&text)
             .map_err(|problem| refuse(format!("is not a manifest: {}", problem.message)))?;
-        let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);
-        match (node, problems.into_iter().next()) {
-            (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refuse),
-            (_, problem) => Err(refuse(
-                problem
-                    .map_or("is empty".to_owned(), |problem| format!("cannot be read: {}", problem.message)),
-            )),
-        }
+        let manifest = match tree::yaml::parse(&text[yaml.yaml]) {
+            (Some(node), problems) if problems.is_empty() => node.to_json(),
+            (_, problems) => {
+                let why = problems.first().map_or("it is empty", |problem| &problem.message);
+                return Err(refuse(format!("cannot be read: {why}")));
+            }
+        };
+        let manifest = serde_json::from_value(manifest);
+        let manifest = manifest.map_err(|error| refuse(format!("is not a manifest of a CLI: {error}")))?;
+        Ok(Cli::from_manifest(manifest, &path))
     }
 
-    /// Reads the keys of a manifest that apply here.
-    fn from_manifest(manifest: &Json, path: &Path) -> Result<Self, String> {
-        let text =
-            |pointer: &str| manifest.pointer(pointer).and_then(Json::as_str).filter(|text| !text.is_empty());
-        let bin = text("/bin").ok_or("has no `bin`, which names the program")?;
-        let protocol = text("/protocol").ok_or("has no `protocol`")?;
-        let has_command = |preset: &&CliPreset| bin.rsplit('/').next() == Some(preset.command);
-        let preset = PRESETS.iter().find(has_command);
-        let model_args = match manifest.pointer("/options") {
-            None => None,
-            Some(options) => options
-                .as_array()
-                .into_iter()
-                .flatten()
-                .find(|option| option.get("id").is_some_and(|id| id == "model"))
-                .and_then(|option| option.get("bin_args_template"))
-                .map(|template| text_list("bin_args_template", Some(template)))
-                .transpose()?,
-        };
-        let bin_args = text_list("bin_args", manifest.pointer("/bin_args"))?;
-        let takes_prompts = protocol == "proprietary";
+    fn from_manifest(manifest: CliManifest, path: &Path) -> Self {
+        let CliManifest { bin, protocol, bin_args, models, options } = manifest;
+        let preset = PRESETS.iter().find(|preset| bin.rsplit('/').next() == Some(preset.command));
+        let model_option = options.into_iter().flatten().find(|option| option.id.as_deref() == Some("model"));
+        let model_args = model_option.and_then(|option| option.bin_args_template);
         let passes_models = preset.is_some() || model_args.is_some();
-        Ok(Cli {
+        Cli {
             preset,
-            command: Some(resolve_bin(bin, path)),
-            args: (preset.is_none() && takes_prompts).then_some(bin_args),
-            model: text("/models/default").filter(|_| passes_models).map(str::to_owned),
+            command: Some(resolve_bin(&bin, path)),
+            args: (preset.is_none() && protocol == "proprietary").then(|| bin_args.unwrap_or_default()),
+            model: models.and_then(|models| models.default).filter(|_| passes_models),
             path: Some(path.to_owned()),
             model_args: model_args.filter(|_| preset.is_none()),
-        })
+        }
     }
 
     /// The arguments that set the model; `None` without a template.
@@ -543,11 +517,25 @@ fn resolve_bin(bin: &str, path: &Path) -> String {
     if bin.contains('/') { folder.join(bin).to_string_lossy().into_owned() } else { bin.to_owned() }
 }
 
-fn text_list(key: &str, value: Option<&Json>) -> Result<Vec<String>, String> {
-    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(Vec::new()) };
-    let wrong = || format!("has a `{key}` that is not a list of texts");
-    let items = value.as_array().ok_or_else(wrong)?;
-    items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+/// The keys of a CLI's manifest that apply here.
+#[derive(Deserialize)]
+struct CliManifest {
+    bin: String,
+    protocol: String,
+    bin_args: Option<Vec<String>>,
+    models: Option<CliModels>,
+    options: Option<Vec<CliOption>>,
+}
+
+#[derive(Deserialize)]
+struct CliModels {
+    default: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CliOption {
+    id: Option<String>,
+    bin_args_template: Option<Vec<String>>,
 }
 
 #[cfg(test)]
@@ -606,9 +594,9 @@ mod cli_tests {
     #[test]
     fn what_is_no_manifest_says_so() {
         for (frontmatter, says) in [
-            ("protocol: acp", "no `bin`"),
-            ("bin: x", "no `protocol`"),
-            ("bin: x\nprotocol: acp\nbin_args: acp", "not a list of texts"),
+            ("protocol: acp", "missing field `bin`"),
+            ("bin: x", "missing field `protocol`"),
+            ("bin: x\nprotocol: acp\nbin_args: acp", "expected a sequence"),
             ("bin: [", "invalid YAML"),
         ] {
             let error = read(frontmatter).unwrap_err();

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::ports::executor::{ConfigError, Failure, Inspection};
 use tempfile::TempDir;
 
+use super::presets::{flag_name, lists};
 use crate::block::quoted_list;
 
 /// Replaces the CLI's own instructions, which are about work on a code base.
@@ -23,16 +24,16 @@ pub(super) const SYSTEM_PROMPT: &str = "You answer one prompt, and nobody replie
 pub(super) struct Judge {
     /// The variable that points to the CLI's own files.
     pub(super) home_variable: &'static str,
-    /// The versions that this preset was tested with.
-    pub(super) tested_versions: &'static [&'static str],
+    /// The version that this preset was tested with.
+    pub(super) tested_version: &'static str,
     /// The calls that list the flags which the installed version knows.
     pub(super) flag_listings: &'static [&'static [&'static str]],
     /// Flags that the listings must contain.
-    pub(super) required_flags: &'static [&'static str],
+    pub(super) required_flags: &'static str,
     /// Flags that would restore what a judge must not have; refused in `args`.
-    pub(super) forbidden_flags: &'static [&'static str],
+    pub(super) forbidden_flags: &'static str,
     /// Settings that would do the same, as prefixes of the value of `-c`.
-    pub(super) forbidden_settings: &'static [&'static str],
+    pub(super) forbidden_settings: &'static str,
     /// The tools that the table can name; `None` if only the CLI knows their names.
     pub(super) tools: Option<&'static [&'static str]>,
     /// A call whose output the arguments are computed from, once for all attempts.
@@ -91,8 +92,12 @@ impl Judge {
 
     /// Refuses arguments that would grant more than `tools` does.
     pub(super) fn check_args(&self, args: &[String]) -> Result<(), Failure> {
-        let flag = args.iter().map(|arg| flag_name(arg)).find(|flag| self.forbidden_flags.contains(flag));
-        let set = |value: &str| self.forbidden_settings.iter().any(|key| value.trim_start().starts_with(key));
+        let flag = args.iter().map(|arg| flag_name(arg)).find(|flag| lists(self.forbidden_flags, flag));
+        let set = |value: &str| {
+            self.forbidden_settings
+                .split(' ')
+                .any(|key| !key.is_empty() && value.trim_start().starts_with(key))
+        };
         let values = args.windows(2).filter(|pair| matches!(flag_name(&pair[0]), "-c" | "--config"));
         let values = values.map(|pair| pair[1].as_str());
         let joined = args.iter().filter_map(|arg| {
@@ -126,8 +131,8 @@ impl Judge {
     /// The failure for an installed version that lacks a flag.
     pub(super) fn unsupported_version(&self, command: &str, why: &str) -> Failure {
         Failure::failed(format!(
-            "cannot call `{command}` as a judge: {why}; this preset was tried with {}, see `quorate doctor`",
-            quoted_list(self.tested_versions)
+            "cannot call `{command}` as a judge: {why}; this preset was tried with `{}`, see `quorate doctor`",
+            self.tested_version
         ))
     }
 
@@ -136,22 +141,22 @@ impl Judge {
         &self,
         command: &str,
         version: &str,
-        lists: &str,
+        listings: &str,
         tools: &[String],
     ) -> Result<Inspection, Failure> {
         let Some(version) = find_version(version) else {
             return Err(self.unsupported_version(command, "it does not say which version it is"));
         };
         let missing: Vec<&str> =
-            self.required_flags.iter().filter(|flag| !lists_flag(lists, flag)).copied().collect();
+            self.required_flags.split_whitespace().filter(|flag| !has_flag(listings, flag)).collect();
         if !missing.is_empty() {
             let why = format!("version {version} does not know {}", quoted_list(&missing));
             return Err(self.unsupported_version(command, &why));
         }
-        let is_tested = self.tested_versions.contains(&version);
+        let is_tested = self.tested_version == version;
         let tested = match is_tested {
             true => "tried".to_owned(),
-            false => format!("knows every flag; tried with {}", quoted_list(self.tested_versions)),
+            false => format!("knows every flag; tried with `{}`", self.tested_version),
         };
         let tools = match tools {
             [] => "none".to_owned(),
@@ -165,15 +170,10 @@ impl Judge {
     }
 }
 
-/// A flag without its value.
-fn flag_name(arg: &str) -> &str {
-    arg.split('=').next().unwrap_or(arg)
-}
-
 /// Whether a list of flags has one, as a whole word.
-fn lists_flag(lists: &str, flag: &str) -> bool {
+fn has_flag(listings: &str, flag: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    lists.split(|c: char| !part(c)).any(|word| word == flag)
+    listings.split(|c: char| !part(c)).any(|word| word == flag)
 }
 
 /// The first `1.2.3` in a text.

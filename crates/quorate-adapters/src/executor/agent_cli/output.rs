@@ -105,6 +105,9 @@ pub(super) fn read_reply(
         return Err(bad_answer("gave an empty answer"));
     }
     match limit(&reply.text) {
+        None if output == OutputFormat::CodexJsonl => {
+            Ok(Reply { text: codex::restore(form, reply.text), ..reply })
+        }
         None => Ok(reply),
         Some(meaning) => Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &reply.text))),
     }

@@ -19,7 +19,7 @@ pub const PRESETS: &[CliPreset] = &[claude::PRESET, codex::PRESET, gemini::PRESE
 /// The preset of a participant without an executor, as in the public kernel.
 pub const BARE_PRESET: &str = claude::PRESET.name;
 
-/// How one CLI is called without a user at a terminal.
+/// How one CLI is called without a user at a terminal. Lists of flags are words with spaces between them.
 #[derive(Debug)]
 pub struct CliPreset {
     /// The value of the key `preset`.
@@ -37,11 +37,11 @@ pub struct CliPreset {
     /// Whether it reads and writes files in addition to its streams.
     pub(super) uses_files: bool,
     /// Flags that `arguments` sets to values of its own; refused in `args`.
-    pub(super) reserved_flags: &'static [&'static str],
+    pub(super) reserved_flags: &'static str,
     /// Flags without a value that `arguments` sets anyway; dropped from `args`.
-    pub(super) implied_flags: &'static [&'static str],
+    pub(super) implied_flags: &'static str,
     /// Flags that `arguments` sets if the manifest restricts tools; then they are refused in `args`.
-    pub(super) tool_flags: &'static [&'static str],
+    pub(super) tool_flags: &'static str,
     /// How it receives the MCP servers that a participant may use.
     pub(super) server_passing: ServerPassing,
     /// The schema in the form that the CLI takes; `None` if it cannot take this one.
@@ -180,6 +180,16 @@ fn unchanged_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema.clone())
 }
 
+/// Whether a list of words has a word.
+pub(super) fn lists(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|listed| listed == word)
+}
+
+/// A flag without its value.
+pub(super) fn flag_name(arg: &str) -> &str {
+    arg.split('=').next().unwrap_or(arg)
+}
+
 fn count(value: &Json, key: &str) -> Option<u64> {
     value.get(key).and_then(Json::as_u64)
 }
@@ -197,9 +207,9 @@ const PRESET: CliPreset = CliPreset {
     output: OutputFormat::Text,
     needs_model: true,
     uses_files: false,
-    reserved_flags: &["--format", "--model", "-m"],
-    implied_flags: &["run", "--nowordwrap", "--hidethinking"],
-    tool_flags: &[],
+    reserved_flags: "--format --model -m",
+    implied_flags: "run --nowordwrap --hidethinking",
+    tool_flags: "",
     server_passing: ServerPassing::Unsupported,
     schema: unchanged_schema,
     no_attachments: None,
@@ -243,7 +253,7 @@ mod tests {
     fn a_version_without_a_needed_flag_is_refused_with_those_that_were_tried() {
         // X15
         let judge = judge("claude");
-        let all = judge.required_flags.join(" <x>\n  ");
+        let all = judge.required_flags.replace(' ', " <x>\n  ");
         let inspected = judge.inspect("claude", "2.1.197 (Claude Code)\n", &all, &[]).unwrap();
         assert!(inspected.tried && inspected.detail.contains("tools of a judge: none"), "{inspected:?}");
         let newer = judge.inspect("claude", "2.9.0 (Claude Code)", &all, &["Read".into()]).unwrap();

@@ -8,32 +8,14 @@ use quorate_kernel::ports::executor::Servers;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
+use crate::block::{self, Target};
+
 #[derive(Debug, Default)]
 pub(super) struct ToolGrants<'a> {
     /// `None` if the manifest does not restrict tools.
     pub(super) allowed_tools: Option<&'a [String]>,
-    /// In the manifest's order.
-    pub(super) servers: Vec<Server<'a>>,
-}
-
-/// A server that the host has configured: reached by URL, or started as a process.
-#[derive(Debug)]
-pub(super) struct Server<'a> {
-    pub(super) id: &'a str,
-    table: &'a Map<String, Json>,
-    dir: &'a Path,
-}
-
-/// A server that the CLI starts.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct StdioServer {
-    /// The program; with a `/` it is absolute.
-    pub(super) command: String,
-    pub(super) args: Vec<String>,
-    /// The variables that it needs, by name.
-    pub(super) env: Vec<String>,
-    /// Its working directory; `None` leaves it to the CLI.
-    pub(super) cwd: Option<String>,
+    /// In the manifest's order, by id, with absolute paths.
+    pub(super) servers: Vec<(&'a str, Target)>,
 }
 
 impl<'a> ToolGrants<'a> {
@@ -48,11 +30,13 @@ impl<'a> ToolGrants<'a> {
         else {
             return ToolGrants::default();
         };
-        let configured = ids.iter().filter_map(|id| servers.get(id));
-        ToolGrants {
-            allowed_tools: allowed.as_deref(),
-            servers: configured.map(|(id, table)| Server { id, table, dir }).collect(),
-        }
+        let server = |id: &'a String| {
+            let (id, table) = servers.get(id)?;
+            // A table that cannot be read was refused where it was configured.
+            Some((id, absolute(block::read_server_table(table).ok()?.target, dir)))
+        };
+        let servers = ids.iter().filter_map(server).collect();
+        ToolGrants { allowed_tools: allowed.as_deref(), servers }
     }
 
     /// Whether the manifest restricts tools.
@@ -62,66 +46,55 @@ impl<'a> ToolGrants<'a> {
 
     /// The variables that its servers need, by name.
     pub(super) fn variables(&self) -> Vec<String> {
-        let variables_of = |server: &Server<'_>| match server.url() {
-            Some((_, token)) => token.map(str::to_owned).into_iter().collect(),
-            None => server.stdio().map(|local| local.env).unwrap_or_default(),
+        let variables_of = |(_, target): &(_, Target)| match target {
+            Target::Url { token, .. } => token.iter().cloned().collect(),
+            Target::Command { env, .. } => env.clone(),
         };
         self.servers.iter().flat_map(variables_of).collect()
     }
 
     /// The servers in the form that most CLIs read: `{"mcpServers": {id: …}}`. It refers to variables by name, not value.
     pub(super) fn mcp_config(&self) -> Json {
-        let entries =
-            self.servers.iter().filter_map(|server| Some((server.id.to_owned(), server.config_entry()?)));
+        let entries = self.servers.iter().map(|(id, target)| ((*id).to_owned(), config_entry(target)));
         json!({"mcpServers": Map::from_iter(entries)})
     }
 }
 
-impl Server<'_> {
-    /// Its address, and the variable that holds its token; `None` for a server that is started.
-    pub(super) fn url(&self) -> Option<(&str, Option<&str>)> {
-        let text = |key: &str| self.table.get(key).and_then(Json::as_str);
-        Some((text("url")?, text("token")))
+/// A server whose program and working directory, as far as they are paths, are absolute.
+fn absolute(target: Target, dir: &Path) -> Target {
+    let absolute = |path: String| {
+        let path = dir.join(path);
+        std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
+    };
+    match target {
+        Target::Command { command, args, env, cwd } => Target::Command {
+            command: if command.contains('/') { absolute(command) } else { command },
+            args,
+            env,
+            cwd: cwd.map(absolute),
+        },
+        Target::Url { .. } => target,
     }
+}
 
-    /// How to start it; `None` for a server with an address.
-    pub(super) fn stdio(&self) -> Option<StdioServer> {
-        let texts = |key: &str| -> Vec<String> {
-            let items = self.table.get(key).and_then(Json::as_array).into_iter().flatten();
-            items.filter_map(Json::as_str).map(str::to_owned).collect()
-        };
-        let absolute = |path: &str| {
-            let path = self.dir.join(path);
-            std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
-        };
-        let command = self.table.get("command").and_then(Json::as_str)?;
-        let command = if command.contains('/') { absolute(command) } else { command.to_owned() };
-        let cwd = self.table.get("cwd").and_then(Json::as_str).map(absolute);
-        Some(StdioServer { command, args: texts("args"), env: texts("env"), cwd })
-    }
-
-    fn config_entry(&self) -> Option<Json> {
-        if let Some((url, token)) = self.url() {
-            let mut entry = json!({"type": "http", "url": url});
-            if let Some(token) = token {
-                entry["headers"] = json!({"Authorization": format!("Bearer ${{{token}}}")});
-            }
-            return Some(entry);
+fn config_entry(target: &Target) -> Json {
+    let (command, args, env, cwd) = match target {
+        Target::Url { url, token: None } => return json!({"type": "http", "url": url}),
+        Target::Url { url, token: Some(token) } => {
+            let headers = json!({"Authorization": format!("Bearer ${{{token}}}")});
+            return json!({"type": "http", "url": url, "headers": headers});
         }
-        let StdioServer { command, args, env, cwd } = self.stdio()?;
-        let env: Map<String, Json> =
-            env.iter().map(|name| (name.clone(), json!(format!("${{{name}:-}}")))).collect();
-        Some(match cwd {
-            None => json!({"type": "stdio", "command": command, "args": args, "env": env}),
-            // The format has no key for a working directory.
-            Some(cwd) => {
-                let first =
-                    ["-c", "cd \"$1\" && shift && exec \"$@\"", "sh", &cwd, &command].map(str::to_owned);
-                let args = [first.to_vec(), args].concat();
-                json!({"type": "stdio", "command": "/bin/sh", "args": args, "env": env})
-            }
-        })
-    }
+        Target::Command { command, args, env, cwd } => (command, args, env, cwd),
+    };
+    let env: Map<String, Json> =
+        env.iter().map(|name| (name.clone(), json!(format!("${{{name}:-}}")))).collect();
+    let Some(cwd) = cwd else {
+        return json!({"type": "stdio", "command": command, "args": args, "env": env});
+    };
+    // The format has no key for a working directory.
+    let first = ["-c", "cd \"$1\" && shift && exec \"$@\"", "sh", cwd, command].map(str::to_owned);
+    let args = [&first[..], args].concat();
+    json!({"type": "stdio", "command": "/bin/sh", "args": args, "env": env})
 }
 
 #[cfg(test)]

@@ -25,16 +25,10 @@ pub(super) const PRESET: CliPreset = CliPreset {
     output: OutputFormat::ClaudeJson,
     needs_model: false,
     uses_files: false,
-    reserved_flags: &["--output-format", "--input-format", "--json-schema", "--model"],
-    implied_flags: &["--print", "-p"],
-    tool_flags: &[
-        "--tools",
-        "--allowedTools",
-        "--allowed-tools",
-        "--mcp-config",
-        "--strict-mcp-config",
-        "--dangerously-skip-permissions",
-    ],
+    reserved_flags: "--output-format --input-format --json-schema --model",
+    implied_flags: "--print -p",
+    tool_flags: "--tools --allowedTools --allowed-tools --mcp-config --strict-mcp-config \
+        --dangerously-skip-permissions",
     server_passing: ServerPassing::InFile,
     schema: accepted_schema,
     no_attachments: Some(NO_ATTACHMENTS),
@@ -60,19 +54,12 @@ fn tools(mut arguments: ArgumentBuilder, ask: &ArgumentInputs<'_>) -> ArgumentBu
         return arguments;
     }
     if let Some(allowed) = granted.allowed_tools {
-        let mut built_in: Vec<&str> = Vec::new();
-        for tool in allowed.iter().filter(|tool| !tool.starts_with(MCP_TOOL_PREFIX)) {
-            // A rule such as `Bash(git:*)` is about a tool.
-            let name = tool.split('(').next().unwrap_or(tool).trim();
-            if !built_in.contains(&name) {
-                built_in.push(name);
-            }
-        }
-        arguments = arguments.joined_flag("--tools", &built_in.join(","));
+        let built_in = allowed.iter().filter(|tool| !tool.starts_with(MCP_TOOL_PREFIX));
+        arguments = arguments.joined_flag("--tools", &tool_names(built_in));
     }
     let mut rules: Vec<String> = granted.allowed_tools.unwrap_or_default().to_vec();
-    for server in &granted.servers {
-        let all = format!("{MCP_TOOL_PREFIX}{}", server.id.replace(|c: char| !is_name_char(c), "_"));
+    for (id, _) in &granted.servers {
+        let all = format!("{MCP_TOOL_PREFIX}{}", id.replace(|c: char| !is_name_char(c), "_"));
         // Rules for single tools of a server must not allow all of them.
         if !rules.iter().any(|rule| *rule == all || rule.starts_with(&format!("{all}__"))) {
             rules.push(all);
@@ -86,6 +73,18 @@ fn tools(mut arguments: ArgumentBuilder, ask: &ArgumentInputs<'_>) -> ArgumentBu
         Some(files) => arguments.joined_flag("--mcp-config", &files.servers_path().to_string_lossy()),
         None => arguments,
     }
+}
+
+/// The tools that rules are about, each once: `Bash(git:*)` is about `Bash`.
+fn tool_names<'a>(rules: impl IntoIterator<Item = &'a String>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for rule in rules {
+        let name = rule.split('(').next().unwrap_or(rule).trim();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(",")
 }
 
 /// The prefix of tools of MCP servers.
@@ -153,65 +152,22 @@ const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
 
 const JUDGE: Judge = Judge {
     home_variable: "CLAUDE_CONFIG_DIR",
-    tested_versions: &["2.1.197"],
+    tested_version: "2.1.197",
     flag_listings: &[&["--help"]],
-    required_flags: &[
-        "--tools",
-        "--allowedTools",
-        "--strict-mcp-config",
-        "--setting-sources",
-        "--no-session-persistence",
-        "--disable-slash-commands",
-        "--safe-mode",
-        "--name",
-        "--system-prompt",
-        "--json-schema",
-    ],
-    forbidden_flags: &[
-        "--tools",
-        "--allowedTools",
-        "--allowed-tools",
-        "--mcp-config",
-        "--setting-sources",
-        "--permission-mode",
-        "--dangerously-skip-permissions",
-        "--allow-dangerously-skip-permissions",
-        "--add-dir",
-        "--agent",
-        "--agents",
-        "--plugin-dir",
-        "--plugin-url",
-        "--file",
-        "--ide",
-        "--chrome",
-        "--bg",
-        "--background",
-        "--worktree",
-        "-w",
-        "--tmux",
-        "--remote-control",
-        "--continue",
-        "-c",
-        "--resume",
-        "-r",
-        "--from-pr",
-    ],
-    forbidden_settings: &[],
+    required_flags: "--tools --allowedTools --strict-mcp-config --setting-sources --no-session-persistence \
+        --disable-slash-commands --safe-mode --name --system-prompt --json-schema",
+    forbidden_flags: "--tools --allowedTools --allowed-tools --mcp-config --setting-sources --permission-mode \
+        --dangerously-skip-permissions --allow-dangerously-skip-permissions --add-dir --agent --agents \
+        --plugin-dir --plugin-url --file --ide --chrome --bg --background --worktree -w --tmux \
+        --remote-control --continue -c --resume -r --from-pr",
+    forbidden_settings: "",
     tools: None,
     preflight: None,
     configure: furnish,
 };
 
 fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
-    // A rule such as `Bash(git:*)` is about a tool.
-    let mut names: Vec<&str> = Vec::new();
-    for tool in session.tools {
-        let name = tool.split('(').next().unwrap_or(tool).trim();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let mut arguments = ArgumentBuilder::new(&[]).joined_flag("--tools", &names.join(","));
+    let mut arguments = ArgumentBuilder::new(&[]).joined_flag("--tools", &tool_names(session.tools));
     if !session.tools.is_empty() {
         arguments = arguments
             .joined_flag("--allowedTools", &session.tools.join(","))

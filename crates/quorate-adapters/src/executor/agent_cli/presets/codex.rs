@@ -8,13 +8,15 @@ use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::{Json, answers};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::envelope::{self, text_of};
 use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count};
+use crate::block::Target;
 use crate::executor::agent_cli::judge::{HOME, Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
 use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
-use crate::executor::agent_cli::tool_grants::Server;
+#[cfg(feature = "llm")]
+use crate::executor::llm::schema::{self, Dialect};
 
 pub(super) const PRESET: CliPreset = CliPreset {
     name: "codex",
@@ -24,11 +26,11 @@ pub(super) const PRESET: CliPreset = CliPreset {
     output: OutputFormat::CodexJsonl,
     needs_model: false,
     uses_files: true,
-    reserved_flags: &["--output-schema", "--output-last-message", "-o", "--color", "--model", "-m"],
-    implied_flags: &["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"],
-    tool_flags: &[],
+    reserved_flags: "--output-schema --output-last-message -o --color --model -m",
+    implied_flags: "exec --json --skip-git-repo-check --ephemeral -",
+    tool_flags: "",
     server_passing: ServerPassing::AsArguments,
-    schema: to_strict,
+    schema: wire_schema,
     no_attachments: None,
     judge: Some(&JUDGE),
     arguments,
@@ -46,8 +48,9 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
         }
         arguments = arguments.flag("--output-last-message", files.last_message_path());
     }
-    for server in &ask.tool_grants.servers {
-        arguments = server_overrides(server).iter().fold(arguments, |all, setting| all.flag("-c", setting));
+    for (id, target) in &ask.tool_grants.servers {
+        arguments =
+            server_overrides(id, target).iter().fold(arguments, |all, setting| all.flag("-c", setting));
     }
     let mut list =
         arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list;
@@ -56,23 +59,27 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
 }
 
 /// A server as overrides. They are TOML, which shares JSON's strings and lists.
-fn server_overrides(server: &Server<'_>) -> Vec<String> {
+fn server_overrides(id: &str, target: &Target) -> Vec<String> {
     // The CLI splits the path of an override at its dots, even within quotes.
-    if !server.id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+    if !id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
         return Vec::new();
     }
-    let set = |key: &str, value: Json| format!("mcp_servers.{}.{key}={value}", server.id);
-    if let Some((url, token)) = server.url() {
-        let token = token.map(|token| set("bearer_token_env_var", json!(token)));
-        return [set("url", json!(url))].into_iter().chain(token).collect();
-    }
-    let Some(local) = server.stdio() else { return Vec::new() };
-    let mut list = vec![set("command", json!(local.command)), set("args", json!(local.args))];
-    if !local.env.is_empty() {
-        list.push(set("env_vars", json!(local.env)));
-    }
-    list.extend(local.cwd.map(|cwd| set("cwd", json!(cwd))));
-    list
+    let settings = match target {
+        Target::Url { url, token } => {
+            vec![
+                ("url", Some(json!(url))),
+                ("bearer_token_env_var", token.as_ref().map(|token| json!(token))),
+            ]
+        }
+        Target::Command { command, args, env, cwd } => vec![
+            ("command", Some(json!(command))),
+            ("args", Some(json!(args))),
+            ("env_vars", (!env.is_empty()).then(|| json!(env))),
+            ("cwd", cwd.as_ref().map(|cwd| json!(cwd))),
+        ],
+    };
+    let set = |(key, value): (&str, Option<Json>)| Some(format!("mcp_servers.{id}.{key}={}", value?));
+    settings.into_iter().filter_map(set).collect()
 }
 
 fn chooses_sandbox(arg: &str) -> bool {
@@ -167,63 +174,15 @@ const SETTINGS: &[&str] = &[
 
 const JUDGE: Judge = Judge {
     home_variable: "CODEX_HOME",
-    tested_versions: &["0.169.0"],
+    tested_version: "0.169.0",
     flag_listings: &[&["exec", "--help"], &["features", "list"]],
-    required_flags: &[
-        "--ignore-user-config",
-        "--ignore-rules",
-        "--strict-config",
-        "--ephemeral",
-        "--disable",
-        "--output-schema",
-        "shell_tool",
-        "unified_exec",
-        "view_image",
-        "image_generation",
-        "sleep_tool",
-        "goals",
-        "apps",
-        "plugins",
-        "hooks",
-    ],
-    forbidden_flags: &[
-        "--enable",
-        "--yolo",
-        "--dangerously-bypass-approvals-and-sandbox",
-        "--dangerously-bypass-hook-trust",
-        "--approve-for-me",
-        "--full-auto",
-        "--trust",
-        "--profile",
-        "-p",
-        "--cd",
-        "-C",
-        "--add-dir",
-        "--image",
-        "-i",
-        "--search",
-        "--worktree",
-    ],
-    forbidden_settings: &[
-        "mcp_servers",
-        "features",
-        "tools",
-        "agents",
-        "apps",
-        "hooks",
-        "notify",
-        "plugins",
-        "skills",
-        "projects",
-        "sandbox",
-        "web_search",
-        "model_catalog_json",
-        "project_doc",
-        "include_",
-        "developer_instructions",
-        "permissions",
-        "default_permissions",
-    ],
+    required_flags: "--ignore-user-config --ignore-rules --strict-config --ephemeral --disable --output-schema \
+        shell_tool unified_exec view_image image_generation sleep_tool goals apps plugins hooks",
+    forbidden_flags: "--enable --yolo --dangerously-bypass-approvals-and-sandbox --dangerously-bypass-hook-trust \
+        --approve-for-me --full-auto --trust --profile -p --cd -C --add-dir --image -i --search \
+        --worktree",
+    forbidden_settings: "mcp_servers features tools agents apps hooks notify plugins skills projects sandbox web_search \
+        model_catalog_json project_doc include_ developer_instructions permissions default_permissions",
     tools: Some(&[SHELL, VIEW_IMAGE, WEB_SEARCH]),
     preflight: Some(&["debug", "models", "--bundled"]),
     configure: furnish,
@@ -282,93 +241,25 @@ fn without_tools(printed: &str) -> Result<String, String> {
     Ok(catalog.to_string())
 }
 
-/// The schema in that form; `None` if the form would lose what the schema is for.
-fn to_strict(form: answers::Schema, schema: &Json) -> Option<Json> {
-    match form {
-        // These contain objects with arbitrary keys, which a closed object would lose.
-        answers::Schema::PlainText | answers::Schema::Turn | answers::Schema::Deltas => None,
-        _ => close(&first_alternative(schema)),
-    }
+/// The schema in the form that the service takes, as over HTTP.
+#[cfg(feature = "llm")]
+fn wire_schema(form: answers::Schema, _: &Json) -> Option<Json> {
+    Some(schema::form(form, Dialect::OpenAi)?.schema.clone())
 }
 
-/// The schema with the first of its alternatives at the top merged into it.
-fn first_alternative(schema: &Json) -> Json {
-    let mut schema = schema.clone();
-    let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.as_object_mut()?.remove(*key));
-    let Some(first) = alternatives.as_ref().and_then(|all| all.get(0)) else { return schema };
-    if let (Some(Json::Array(required)), Some(Json::Array(more))) =
-        (schema.get_mut("required"), first.get("required"))
-    {
-        required.extend(more.iter().cloned());
-    }
-    for (name, keywords) in first.get("properties").and_then(Json::as_object).into_iter().flatten() {
-        let property = schema.pointer_mut("/properties").and_then(|all| all.get_mut(name));
-        if let (Some(Json::Object(property)), Json::Object(keywords)) = (property, keywords) {
-            property.extend(keywords.clone());
-        }
-    }
-    schema
+/// A build without the services has no forms for them: the prompt asks for the shape.
+#[cfg(not(feature = "llm"))]
+fn wire_schema(_: answers::Schema, _: &Json) -> Option<Json> {
+    None
 }
 
-fn close(schema: &Json) -> Option<Json> {
-    let keywords = schema.as_object()?;
-    let mut kinds = types(keywords);
-    let mut strict: Map<String, Json> = Map::new();
-    for key in ["description", "enum"] {
-        if let Some(value) = keywords.get(key) {
-            strict.insert(key.to_owned(), value.clone());
-        }
+/// An answer in the form of the service, translated to that of the prompt.
+pub(in crate::executor::agent_cli) fn restore(form: answers::Schema, text: String) -> String {
+    #[cfg(feature = "llm")]
+    if let Some(form) = schema::form(form, Dialect::OpenAi) {
+        return form.restore(&text);
     }
-    if kinds.contains(&"object") {
-        let properties = properties(keywords)?;
-        strict.insert("required".to_owned(), properties.keys().cloned().collect());
-        strict.insert("properties".to_owned(), Json::Object(properties));
-        strict.insert("additionalProperties".to_owned(), Json::Bool(false));
-    }
-    if kinds.contains(&"array") {
-        // A list, or a string in its place: the list.
-        kinds.retain(|kind| *kind != "string");
-        let items = keywords.get("items").map_or_else(|| Some(json!({"type": "string"})), close)?;
-        strict.insert("items".to_owned(), items);
-    }
-    let kind = match kinds[..] {
-        [] if strict.contains_key("enum") => return Some(Json::Object(strict)),
-        [] => return None,
-        [kind] => json!(kind),
-        _ => json!(kinds),
-    };
-    strict.insert("type".to_owned(), kind);
-    Some(Json::Object(strict))
-}
-
-/// The properties, all of them required. An optional property stays only if it may be null, or if null can mean that it
-/// is absent; an object that cannot be closed is dropped.
-fn properties(keywords: &Map<String, Json>) -> Option<Map<String, Json>> {
-    let required = |name: &str| {
-        let names = keywords.get("required").and_then(Json::as_array);
-        names.is_some_and(|names| names.iter().any(|required| required == name))
-    };
-    let all = keywords.get("properties")?.as_object()?;
-    let mut required_properties = Map::new();
-    for (name, schema) in all {
-        let may_be_null = schema.as_object().is_some_and(|keywords| types(keywords).contains(&"null"));
-        match close(schema) {
-            Some(property) if required(name) || may_be_null => {
-                required_properties.insert(name.clone(), property)
-            }
-            None if required(name) => return None,
-            _ => None,
-        };
-    }
-    Some(required_properties)
-}
-
-fn types(keywords: &Map<String, Json>) -> Vec<&str> {
-    match keywords.get("type") {
-        Some(Json::String(kind)) => vec![kind],
-        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).collect(),
-        _ => Vec::new(),
-    }
+    text
 }
 
 #[cfg(test)]
@@ -507,78 +398,5 @@ mod judge_tests {
         for printed in ["", "{}", "an answer", "{\"models\": [1]}"] {
             assert!(without_tools(printed).is_err(), "{printed}");
         }
-    }
-}
-
-#[cfg(test)]
-mod strict_schema_tests {
-    use super::to_strict;
-    use quorate_protocol::{Json, answers};
-    use serde_json::json;
-
-    /// Whether the service accepts a schema.
-    fn taken(schema: &Json) -> bool {
-        const KNOWN: &[&str] =
-            &["type", "description", "enum", "properties", "required", "additionalProperties", "items"];
-        let Some(keywords) = schema.as_object() else { return false };
-        let Some(properties) = keywords.get("properties").and_then(Json::as_object) else {
-            let has = |kind: &str| keywords.get("type").is_some_and(|kinds| kinds.to_string().contains(kind));
-            return !has("object")
-                && keywords.keys().all(|key| KNOWN.contains(&key.as_str()))
-                && (!has("array") || keywords.get("items").is_some_and(taken));
-        };
-        let required: Vec<&str> =
-            keywords["required"].as_array().unwrap().iter().filter_map(Json::as_str).collect();
-        keywords.keys().all(|key| KNOWN.contains(&key.as_str()))
-            && keywords["additionalProperties"] == false
-            && properties.keys().all(|name| required.contains(&name.as_str()))
-            && properties.values().all(taken)
-    }
-
-    #[test]
-    fn every_form_of_a_judge_is_taken() {
-        use answers::Schema::{
-            Adjudication, Advice, Ballot, FirstAnswer, Judgement, Message, SecondAnswer, Selection,
-        };
-        for form in [FirstAnswer, SecondAnswer, Adjudication, Advice, Ballot, Message, Selection, Judgement] {
-            let schema = to_strict(form, &form.json_schema()).unwrap_or_else(|| panic!("{form:?} has none"));
-            assert!(taken(&schema), "{form:?}: {schema}");
-            for name in form.json_schema()["required"].as_array().unwrap() {
-                assert!(schema["properties"].get(name.as_str().unwrap()).is_some(), "{form:?} needs {name}");
-            }
-        }
-        for form in [answers::Schema::PlainText, answers::Schema::Turn, answers::Schema::Deltas] {
-            assert_eq!(to_strict(form, &form.json_schema()), None);
-        }
-    }
-
-    #[test]
-    fn an_answer_that_fits_it_fits_the_form() {
-        let form = answers::Schema::Adjudication;
-        let schema = to_strict(form, &form.json_schema()).unwrap();
-        assert_eq!(schema["properties"]["verdict"]["type"], "string");
-        let answer = json!({"verdict": "HOLD", "final_verdict": null, "reasoning": "r", "revision_brief": null,
-                            "dissent_summary": null});
-        for name in schema["properties"].as_object().unwrap().keys() {
-            assert!(answer.get(name).is_some(), "{name}");
-        }
-        assert!(form.accepts(&answer));
-        let form = answers::Schema::SecondAnswer;
-        let schema = to_strict(form, &form.json_schema()).unwrap();
-        assert_eq!(schema["properties"]["findings"]["items"]["required"].as_array().unwrap().len(), 4);
-        assert_eq!(schema["properties"]["concessions"]["type"], json!(["array", "null"]));
-        assert!(schema["properties"].get("scores").is_none(), "an object of any keys cannot be closed");
-        let empty: serde_json::Map<_, _> = schema["properties"]
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(|name| {
-                (
-                    name.clone(),
-                    if ["would_block", "irreducible"].contains(&&**name) { json!(false) } else { Json::Null },
-                )
-            })
-            .collect();
-        assert!(form.accepts(&Json::Object(empty)));
     }
 }

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use quorate_kernel::files;
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
@@ -25,9 +26,9 @@ pub(super) const PRESET: CliPreset = CliPreset {
     output: OutputFormat::GeminiJson,
     needs_model: false,
     uses_files: false,
-    reserved_flags: &["--output-format", "-o", "--model", "-m", "--prompt-interactive", "-i"],
-    implied_flags: &[],
-    tool_flags: &["--allowed-tools", "--allowed-mcp-server-names"],
+    reserved_flags: "--output-format -o --model -m --prompt-interactive -i",
+    implied_flags: "",
+    tool_flags: "--allowed-tools --allowed-mcp-server-names",
     server_passing: ServerPassing::Unsupported,
     schema: unchanged_schema,
     no_attachments: None,
@@ -40,8 +41,8 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
     for tool in ask.tool_grants.allowed_tools.unwrap_or_default() {
         arguments = arguments.joined_flag("--allowed-tools", tool);
     }
-    for server in &ask.tool_grants.servers {
-        arguments = arguments.joined_flag("--allowed-mcp-server-names", server.id);
+    for (id, _) in &ask.tool_grants.servers {
+        arguments = arguments.joined_flag("--allowed-mcp-server-names", id);
     }
     arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list
 }
@@ -72,29 +73,13 @@ const FOLDER: &str = ".gemini";
 
 const JUDGE: Judge = Judge {
     home_variable: "GEMINI_CLI_HOME",
-    tested_versions: &["0.61.0"],
+    tested_version: "0.61.0",
     flag_listings: &[&["--help"]],
-    required_flags: &["--skip-trust", "--extensions", "--policy", "--output-format"],
-    forbidden_flags: &[
-        "--yolo",
-        "-y",
-        "--approval-mode",
-        "--policy",
-        "--admin-policy",
-        "--allowed-tools",
-        "--allowed-mcp-server-names",
-        "--extensions",
-        "-e",
-        "--include-directories",
-        "--resume",
-        "-r",
-        "--session-file",
-        "--worktree",
-        "-w",
-        "--acp",
-        "--experimental-acp",
-    ],
-    forbidden_settings: &[],
+    required_flags: "--skip-trust --extensions --policy --output-format",
+    forbidden_flags: "--yolo -y --approval-mode --policy --admin-policy --allowed-tools --allowed-mcp-server-names \
+        --extensions -e --include-directories --resume -r --session-file --worktree -w --acp \
+        --experimental-acp",
+    forbidden_settings: "",
     // With a directory to work in, the CLI would attach `@path` from it and read its memory files.
     tools: Some(&["google_web_search", "web_fetch"]),
     preflight: None,
@@ -151,11 +136,8 @@ fn settings(users: Option<&Path>) -> Json {
 }
 
 /// The login method of the user's settings.
-#[expect(clippy::disallowed_methods, reason = "the user's own settings are looked up")]
 fn selected_login(path: &Path) -> Option<String> {
-    const LONGEST: u64 = 1 << 20;
-    let size = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
-    let text = (size <= LONGEST).then(|| std::fs::read_to_string(path)).and_then(Result::ok)?;
+    let text = files::read_text(path, 1 << 20).ok()?;
     let settings: Json = serde_json::from_str(&text).ok()?;
     settings.pointer("/security/auth/selectedType").and_then(Json::as_str).map(str::to_owned)
 }
