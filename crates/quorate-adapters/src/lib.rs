@@ -28,7 +28,6 @@ pub mod process;
 pub mod provisioning {
     //! Provisioning: sources of packages.
 
-    pub mod memory;
     pub mod profile;
 }
 pub mod state;

@@ -1,7 +1,7 @@
 //! The kinds that need a feature, and their refusal by a program that was built without it.
 
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::registry::{Duplicate, Registry};
+use quorate_kernel::registry::{Duplicate, Registry, add};
 
 /// A substrate: a conversation on an MCP server.
 pub(crate) const MCP_SUBSTRATE: &str = "guilde-mcp";
@@ -67,10 +67,10 @@ pub(crate) fn register_unavailable(registry: &mut Registry) -> Result<(), Duplic
         registry.unavailable_executor(optional.kind, move |_| Err(optional.refuse_executor()))?;
     }
     for optional in missing(&SUBSTRATES) {
-        registry.substrate(optional.kind, move |_| Err(optional.refuse()))?;
+        add(&mut registry.substrates, optional.kind, move |_| Err(optional.refuse()))?;
     }
     for optional in missing(&STATES) {
-        registry.state(optional.kind, move |_| Err(optional.refuse()))?;
+        add(&mut registry.states, optional.kind, move |_| Err(optional.refuse()))?;
     }
     Ok(())
 }

@@ -256,7 +256,6 @@ codes! {
     warning RULE_WITHOUT_EFFECT = "quorate:rule_without_effect", "quorate/rule_without_effect.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
     warning WEIGHT_UNCOUNTED = "quorate:weight_uncounted", "quorate/weight_uncounted.md";
-    warning STATE_UNREAD = "quorate:state_unread", "quorate/state_unread.md";
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";
     warning DISPATCH_AMBIGUOUS = "quorate:dispatch_ambiguous", "quorate/dispatch_ambiguous.md";
     warning ROLE_NOT_A_FILE = "quorate:role_not_a_file", "quorate/role_not_a_file.md";

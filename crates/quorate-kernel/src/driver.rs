@@ -84,40 +84,29 @@ pub enum DriverError {
 }
 
 impl RunConfig {
-    /// Opens the run and drives it to its end.
+    /// Opens the run and drives it to its end. Returns the run's records, as the ledger has them.
     ///
     /// # Errors
     /// See [`DriverError`].
     #[crate::boxed]
-    pub async fn open(self, opening: Opening) -> Result<(), DriverError> {
+    pub async fn open(self, opening: Opening) -> Result<Vec<Record>, DriverError> {
         let span = self.span();
-        let recorder = Recorder::new(self.ledger.clone(), self.run.clone(), 0);
-        self.open_in_span(opening, Arc::new(recorder)).instrument(span).await
+        self.open_in_span(opening).instrument(span).await
     }
 
-    /// As [`open`](Self::open). Returns the run's records, as the ledger has them.
-    ///
-    /// # Errors
-    /// See [`DriverError`].
-    #[crate::boxed]
-    pub async fn open_recorded(self, opening: Opening) -> Result<Vec<Record>, DriverError> {
-        let span = self.span();
-        let recorder = Arc::new(Recorder::keeping(self.ledger.clone(), self.run.clone()));
-        self.open_in_span(opening, recorder.clone()).instrument(span).await?;
-        Ok(recorder.take_records().await)
-    }
-
-    async fn open_in_span(mut self, opening: Opening, recorder: Arc<Recorder>) -> Result<(), DriverError> {
+    async fn open_in_span(mut self, opening: Opening) -> Result<Vec<Record>, DriverError> {
         tracing::info!("opened");
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
         let event = history::opened_event(self.run.clone(), &opening.opened, opening.inputs);
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry::of(&opening.opened, at_ms);
-        let mut session = RunLoop::new(self, recorder, EarlierSessions::default());
+        let recorder = Arc::new(Recorder::keeping(self.ledger.clone(), self.run.clone()));
+        let mut session = RunLoop::new(self, recorder.clone(), EarlierSessions::default());
         let step = Step { entries: vec![entry], bodies, commands, ..Step::default() };
         session.append_and_perform(at_ms, step).await?;
-        session.run().await
+        session.run().await?;
+        Ok(recorder.take_records().await)
     }
 
     /// Resumes a run: feeds the recorded events and asks only for the missing ones. `superseded` is what

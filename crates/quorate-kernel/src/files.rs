@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use cap_fs_ext::{DirExt as _, OpenOptionsSyncExt as _};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use quorate_manifest::workspace::{DirEntry, EntryKind, WorkspaceError};
@@ -374,6 +375,222 @@ impl Root {
         options.read(true).nonblock(true);
         Ok(self.0.open_with(path, &options)?.into_std())
     }
+}
+
+/// A file's content and its Unix permissions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileContent {
+    pub bytes: Arc<[u8]>,
+    pub mode: u32,
+}
+
+/// The permissions of a written file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The default of new files.
+    Data,
+    /// The default of new programs and folders.
+    Program,
+    Private,
+    Exactly(u32),
+}
+
+/// The name of the temporary file that replaces another. Only one process writes in a [`Root`] at a time.
+pub const TEMP_NAME: &str = ".quorate-part";
+
+/// Reading and writing without following any symlink. Paths are relative, with `/`, and have no `..`. Something else in a
+/// path's way is [`is_obstacle`]. Changes are durable when they return, and a reader, also after a crash, sees the old or
+/// the new content.
+impl Root {
+    /// Locks the folder against other processes until the returned file is dropped. Waits for the lock.
+    ///
+    /// # Errors
+    /// If the folder cannot be locked.
+    pub fn lock(&self) -> io::Result<File> {
+        let handle = self.0.open(".")?.into_std();
+        match handle.lock() {
+            // Some file systems have no locks, so other processes cannot be excluded there.
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(handle),
+            locked => locked.map(|()| handle),
+        }
+    }
+
+    /// Reads a file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If it is not a regular file of at most `most` bytes, or cannot be read.
+    pub fn read_unlinked(&self, path: &str, most: u64) -> io::Result<Option<FileContent>> {
+        let Some((dir, name)) = self.parent(path)? else { return Ok(None) };
+        match dir.0.symlink_metadata(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Ok(found) if found.is_symlink() => return Err(obstacle("is a symlink")),
+            Ok(found) if found.is_dir() => return Err(obstacle("is a folder")),
+            _ => {}
+        }
+        let mut options = cap_std::fs::OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No).nonblock(true);
+        let file = dir.0.open_with(name, &options)?.into_std();
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(obstacle("is not a regular file"));
+        }
+        let bytes = read_limited(file, most)?;
+        if bytes.len() as u64 > most {
+            return Err(obstacle(&format!("is larger than {} MiB", most >> 20)));
+        }
+        #[cfg(unix)]
+        let mode = std::os::unix::fs::MetadataExt::mode(&metadata) & 0o7777;
+        #[cfg(not(unix))]
+        let mode = 0o644;
+        Ok(Some(FileContent { bytes: bytes.into(), mode }))
+    }
+
+    /// Opens a folder; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If something else is there, or above it.
+    pub fn open_unlinked(&self, path: &str) -> io::Result<Option<Root>> {
+        let mut dir = self.0.try_clone()?;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            dir = match dir.open_dir_nofollow(name) {
+                Ok(dir) => dir,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                // Systems report a refused symlink differently, so this inspects the entry.
+                Err(error) => {
+                    return Err(match dir.symlink_metadata(name) {
+                        Ok(found) if found.is_symlink() => obstacle("is reached through a symlink"),
+                        Ok(found) if !found.is_dir() => obstacle("is in the place of a file, or below one"),
+                        _ => error,
+                    });
+                }
+            };
+        }
+        Ok(Some(Root(dir)))
+    }
+
+    /// The sorted names in a folder; empty if the folder does not exist.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        let Some(dir) = self.open_unlinked(path)? else { return Ok(Vec::new()) };
+        let name = |entry: io::Result<cap_std::fs::DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        let mut names = dir.0.entries()?.map(name).collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// Makes a folder in an existing one, unless it exists.
+    ///
+    /// # Errors
+    /// If the disk refuses it.
+    pub fn make_folder(&self, path: &str, access: Access) -> io::Result<()> {
+        let (dir, name) = self.parent(path)?.ok_or_else(no_folder)?;
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "other systems have no modes"))]
+        let mut builder = cap_std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        if access == Access::Private {
+            cap_std::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        }
+        match dir.0.create_dir_with(name, &builder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => dir.open_unlinked(name).map(drop),
+            made => made.and_then(|()| dir.sync()),
+        }
+    }
+
+    /// Replaces or creates a file.
+    ///
+    /// # Errors
+    /// If the disk refuses it.
+    pub fn replace(&self, path: &str, bytes: &[u8], access: Access) -> io::Result<()> {
+        let (dir, name) = self.parent(path)?.ok_or_else(no_folder)?;
+        let replaced = dir.write_temp(bytes, access).and_then(|()| dir.0.rename(TEMP_NAME, &dir.0, name));
+        if replaced.is_err() {
+            let _ = dir.0.remove_file(TEMP_NAME);
+        }
+        replaced.and_then(|()| dir.sync())
+    }
+
+    /// Removes a file if it exists.
+    ///
+    /// # Errors
+    /// If the disk refuses it.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        self.remove_with(path, |dir, name| dir.remove_file(name), &[])
+    }
+
+    /// Removes a folder if it exists and is empty.
+    ///
+    /// # Errors
+    /// If the disk refuses it.
+    pub fn remove_folder(&self, path: &str) -> io::Result<()> {
+        let stays = [ErrorKind::DirectoryNotEmpty, ErrorKind::NotADirectory];
+        self.remove_with(path, |dir, name| dir.remove_dir(name), &stays)
+    }
+
+    fn remove_with(
+        &self,
+        path: &str,
+        remove: fn(&Dir, &str) -> io::Result<()>,
+        stays: &[ErrorKind],
+    ) -> io::Result<()> {
+        let Some((dir, name)) = self.parent(path)? else { return Ok(()) };
+        match remove(&dir.0, name) {
+            Err(error) if error.kind() == ErrorKind::NotFound || stays.contains(&error.kind()) => Ok(()),
+            removed => removed.and_then(|()| dir.sync()),
+        }
+    }
+
+    fn write_temp(&self, bytes: &[u8], access: Access) -> io::Result<()> {
+        // A crashed process may have left one.
+        let _ = self.0.remove_file(TEMP_NAME);
+        let mut options = cap_std::fs::OpenOptions::new();
+        options.write(true).create_new(true).follow(FollowSymlinks::No);
+        #[cfg(unix)]
+        cap_std::fs::OpenOptionsExt::mode(
+            &mut options,
+            match access {
+                Access::Data => 0o666,
+                Access::Program => 0o777,
+                Access::Private | Access::Exactly(_) => 0o600,
+            },
+        );
+        let mut file = self.0.open_with(TEMP_NAME, &options)?.into_std();
+        file.write_all(bytes)?;
+        #[cfg(unix)]
+        if let Access::Exactly(mode) = access {
+            use std::os::unix::fs::PermissionsExt as _;
+            file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        }
+        file.sync_all()
+    }
+
+    /// Makes the changes in the folder durable. Only Unix opens folders as files.
+    fn sync(&self) -> io::Result<()> {
+        if cfg!(unix) { self.0.open(".")?.into_std().sync_all() } else { Ok(()) }
+    }
+
+    /// The parent folder of a path and its last name; `None` if the folder does not exist.
+    fn parent<'p>(&self, path: &'p str) -> io::Result<Option<(Root, &'p str)>> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Ok(self.open_unlinked(folder)?.map(|dir| (dir, name)))
+    }
+}
+
+/// Something that is in the way of a path, as a predicate.
+fn obstacle(why: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, why)
+}
+
+/// Whether something is in the way of a path that is to be reached without symlinks; the error's text is a predicate.
+pub fn is_obstacle(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::InvalidInput && error.raw_os_error().is_none()
+}
+
+fn no_folder() -> io::Error {
+    io::Error::new(ErrorKind::NotFound, "its folder does not exist")
 }
 
 /// cap-std itself refuses a path that leads out, so that error has no system error number.

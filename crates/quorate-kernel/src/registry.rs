@@ -1,5 +1,6 @@
 //! The registry: maps the kinds that manifests name to constructors. The kernel itself matches on no kind.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -86,7 +87,8 @@ pub struct Registry {
     pub url_kind: Option<&'static str>,
     /// The default kind, which needs no settings.
     pub default_kind: Option<&'static str>,
-    bare_presets: BTreeMap<&'static str, &'static str>,
+    /// The ready-made executor of a participant whose manifest names this kind and nothing else.
+    pub bare_presets: BTreeMap<&'static str, &'static str>,
     /// Kinds that are known but not built in; they refuse until registered.
     unavailable: BTreeSet<String>,
     /// Substrates by kind.
@@ -99,7 +101,8 @@ pub struct Registry {
     pub default_state_kind: Option<&'static str>,
     /// Provisionings by kind.
     pub provisionings: Kinds<dyn Provisioning>,
-    embedder: Option<EmbedderBuilder>,
+    /// What the table `[embedder]` is built with.
+    pub embedder: Option<EmbedderBuilder>,
 }
 
 impl fmt::Debug for Registry {
@@ -115,12 +118,19 @@ impl fmt::Debug for Registry {
 
 /// A kind was registered twice.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the {port} kind `{kind}` is registered twice")]
-pub struct Duplicate {
-    /// `executor`, `substrate`, …
-    pub port: &'static str,
-    /// The kind.
-    pub kind: String,
+#[error("the kind `{0}` is registered twice")]
+pub struct Duplicate(pub String);
+
+/// Adds a kind to those of a port.
+///
+/// # Errors
+/// When the kind is already registered.
+pub fn add<Port: ?Sized>(
+    kinds: &mut Kinds<Port>,
+    kind: &str,
+    new: impl Fn(&BuildContext<'_>) -> Result<Arc<Port>, ConfigError> + Send + Sync + 'static,
+) -> Result<(), Duplicate> {
+    insert(kinds, kind, Arc::new(new))
 }
 
 impl Registry {
@@ -141,7 +151,7 @@ impl Registry {
         if self.unavailable.remove(kind) {
             self.executors.remove(kind);
         }
-        add(&mut self.executors, "executor", kind, Arc::new(new))
+        insert(&mut self.executors, kind, Arc::new(new))
     }
 
     /// Adds an executor kind that this build lacks: its constructor returns an error until the kind is registered.
@@ -174,71 +184,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a substrate kind.
-    ///
-    /// # Errors
-    /// When the kind is already registered.
-    pub fn substrate(
-        &mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<(), Duplicate> {
-        add(&mut self.substrates, "substrate", kind, Arc::new(new))
-    }
-
-    /// Adds a dispatcher kind.
-    ///
-    /// # Errors
-    /// When the kind is already registered.
-    pub fn dispatcher(
-        &mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<(), Duplicate> {
-        add(&mut self.dispatchers, "dispatcher", kind, Arc::new(new))
-    }
-
-    /// Adds a state kind.
-    ///
-    /// # Errors
-    /// When the kind is already registered.
-    pub fn state(
-        &mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<(), Duplicate> {
-        add(&mut self.states, "state", kind, Arc::new(new))
-    }
-
-    /// Adds a provisioning kind.
-    ///
-    /// # Errors
-    /// When the kind is already registered.
-    pub fn provisioning(
-        &mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<(), Duplicate> {
-        add(&mut self.provisionings, "provisioning", kind, Arc::new(new))
-    }
-
     /// Adds a ready-made executor that can be named without a table in `quorate.toml`: the block of `kind` is then
     /// just `{"preset": name}`.
     pub fn preset(&mut self, name: &'static str, kind: &'static str) {
         self.presets.insert(name, kind);
-    }
-
-    /// Says what the table `[embedder]` is built with.
-    pub fn set_embedder(
-        &mut self,
-        new: impl Fn(&Settings) -> Result<Arc<dyn Embedder>, ConfigError> + Send + Sync + 'static,
-    ) {
-        self.embedder = Some(Arc::new(new));
-    }
-
-    /// Says which ready-made executor a participant has whose manifest names this kind and nothing else.
-    pub fn set_bare_preset(&mut self, kind: &'static str, preset: &'static str) {
-        self.bare_presets.insert(kind, preset);
     }
 
     /// Adds a `runtime.type` of the public `council.yaml`, whose block has other keys than ours.
@@ -265,16 +214,6 @@ impl Registry {
         self.presets.get(name).copied()
     }
 
-    /// The ready-made executor of a participant whose manifest names this kind and nothing else.
-    pub fn bare_preset(&self, kind: &str) -> Option<&'static str> {
-        self.bare_presets.get(kind).copied()
-    }
-
-    /// What the table `[embedder]` is built with.
-    pub fn embedder(&self) -> Option<EmbedderBuilder> {
-        self.embedder.clone()
-    }
-
     /// The constructor of a public runtime type; the executor kinds serve as runtime types too.
     pub fn runtime_type_builder(&self, name: &str) -> Option<ExecutorBuilder> {
         self.runtime_types.get(name).cloned().or_else(|| self.executor_kind(name))
@@ -298,11 +237,11 @@ impl Registry {
     }
 }
 
-fn add<T>(kinds: &mut BTreeMap<String, T>, port: &'static str, kind: &str, new: T) -> Result<(), Duplicate> {
-    match kinds.contains_key(kind) {
-        true => Err(Duplicate { port, kind: kind.to_owned() }),
-        false => {
-            kinds.insert(kind.to_owned(), new);
+fn insert<T>(kinds: &mut BTreeMap<String, T>, kind: &str, new: T) -> Result<(), Duplicate> {
+    match kinds.entry(kind.to_owned()) {
+        Entry::Occupied(known) => Err(Duplicate(known.key().clone())),
+        Entry::Vacant(place) => {
+            place.insert(new);
             Ok(())
         }
     }

@@ -10,7 +10,7 @@ use quorate_kernel::ports::extension::{Embedder, Gather, Rule};
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Lifecycle;
-use quorate_kernel::registry::BuildContext;
+use quorate_kernel::registry::{self, BuildContext};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -371,7 +371,7 @@ impl Builder {
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let added = self.registries.registry_mut().substrate(kind, new);
+        let added = registry::add(&mut self.registries.registry_mut().substrates, kind, new);
         self.checked(added)
     }
 
@@ -382,7 +382,7 @@ impl Builder {
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let added = self.registries.registry_mut().dispatcher(kind, new);
+        let added = registry::add(&mut self.registries.registry_mut().dispatchers, kind, new);
         self.checked(added)
     }
 
@@ -393,7 +393,7 @@ impl Builder {
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let added = self.registries.registry_mut().state(kind, new);
+        let added = registry::add(&mut self.registries.registry_mut().states, kind, new);
         self.checked(added)
     }
 

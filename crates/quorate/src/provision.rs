@@ -179,7 +179,7 @@ impl ProvisionTarget {
         if dry_run {
             return Ok(None);
         }
-        self.files.lock().map(Some).map_err(|error| {
+        self.files.0.lock().map(Some).map_err(|error| {
             let body = Body::new(format!("cannot lock the folder {}: {error}", self.shown));
             Error::configuration(codes::PROFILE_TARGET, body)
         })

@@ -5,15 +5,13 @@
 //!
 //! A `src` is relative to `files/` where the profile has such a folder, else to the profile itself.
 
-use std::io::{self, ErrorKind, Read as _};
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cap_fs_ext::OpenOptionsSyncExt as _;
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::files::Root;
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::provisioning::{
     About, Destination, Failure, FileMode, MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES, Package,
@@ -22,6 +20,7 @@ use quorate_kernel::ports::provisioning::{
 use quorate_kernel::registry::BuildContext;
 use quorate_manifest::json_schema::CompiledSchema;
 use quorate_manifest::tree::{self, Field, Kind, SourceFile};
+use quorate_manifest::workspace::WorkspaceError;
 use serde_json::{Value, json};
 
 use crate::block::{Block, nearest, quoted_list};
@@ -94,7 +93,7 @@ impl Provisioning for Profile {
 }
 
 impl Profile {
-    fn open(&self) -> Result<Dir, Failure> {
+    fn open(&self) -> Result<Root, Failure> {
         let unavailable = |error: io::Error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => {
                 Failure::Missing { message: format!("no profile {}", self.display_name) }
@@ -107,7 +106,7 @@ impl Profile {
         if !std::fs::metadata(&self.path).map_err(unavailable)?.is_dir() {
             return Err(self.refusal("it is not a folder; unpack an archive and name its folder"));
         }
-        Dir::open_ambient_dir(&self.path, ambient_authority()).map_err(unavailable)
+        Root::open(&self.path).map_err(unavailable)
     }
 
     fn refusal(&self, why: &str) -> Failure {
@@ -117,7 +116,7 @@ impl Profile {
     }
 
     /// The valid part of a manifest as a package. Reports every problem to `source`.
-    fn read_package(&self, dir: &Dir, source: &SourceFile) -> Option<Package> {
+    fn read_package(&self, dir: &Root, source: &SourceFile) -> Option<Package> {
         let root = match tree::json::parse(source.text()) {
             Ok(root) => root,
             Err(mut problem) => {
@@ -156,9 +155,9 @@ impl Profile {
             let help = "`quorate provision uninstall SLUG` removes what is installed already";
             files.invalid_with("`files` is empty, so nothing would be installed", help);
         }
-        let below = match dir.metadata(FILES_FOLDER).is_ok_and(|found| found.is_dir()) {
-            true => format!("{FILES_FOLDER}/"),
-            false => String::new(),
+        let below = match dir.list(Path::new(FILES_FOLDER)) {
+            Ok(_) => format!("{FILES_FOLDER}/"),
+            Err(_) => String::new(),
         };
         // Goes through all files before it gives up, so that all problems are reported.
         let mut pieces = Vec::new();
@@ -182,7 +181,7 @@ impl Profile {
     }
 
     /// The file of a list's item.
-    fn read_piece(&self, dir: &Dir, below: &str, item: &Field<'_>) -> Option<PackageFile> {
+    fn read_piece(&self, dir: &Root, below: &str, item: &Field<'_>) -> Option<PackageFile> {
         for (key, field) in item.entries().iter().filter(|(key, _)| !FILE_KEYS.contains(key)) {
             let mut body = Body::new(format!("`{key}` of a file is not read here"));
             body.help = nearest(key, FILE_KEYS).map(|near| format!("did you mean `{near}`?"));
@@ -226,29 +225,18 @@ fn text_of<'d>(mapping: &Field<'d>, key: &str) -> Option<(&'d str, Field<'d>)> {
 ///
 /// # Errors
 /// If it is not a file, leads out of the folder, or has more than `limit` bytes. The text says which.
-fn read(dir: &Dir, path: &str, limit: u64) -> Result<Vec<u8>, String> {
-    let mut options = OpenOptions::new();
-    // Without this, opening a FIFO waits for a writer.
-    options.read(true).nonblock(true);
-    let file = dir.open_with(path, &options).map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("{path} is not in the profile"),
-        // cap-std itself refuses a path that leads out, so that error has no number of the system.
-        ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-            format!("{path} leads out of the profile")
+fn read(dir: &Root, path: &str, limit: u64) -> Result<Vec<u8>, String> {
+    dir.read_regular(Path::new(path), limit).map_err(|error| match error {
+        WorkspaceError::Missing => format!("{path} is not in the profile"),
+        WorkspaceError::Outside => format!("{path} leads out of the profile"),
+        WorkspaceError::TooLarge => format!("{path} is larger than {} MiB", limit >> 20),
+        WorkspaceError::Unreadable(error)
+            if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::InvalidInput) =>
+        {
+            format!("{path} is not a file")
         }
-        _ => format!("{path} cannot be read: {error}"),
-    })?;
-    let unreadable = |error: io::Error| format!("{path} cannot be read: {error}");
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(format!("{path} is not a file"));
-    }
-    let mut bytes = Vec::new();
-    // The file may grow while it is read, so its reported size does not limit it.
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    match bytes.len() as u64 > limit {
-        true => Err(format!("{path} is larger than {} MiB", limit >> 20)),
-        false => Ok(bytes),
-    }
+        WorkspaceError::Unreadable(error) => format!("{path} cannot be read: {error}"),
+    })
 }
 
 #[cfg(test)]
@@ -256,8 +244,6 @@ mod tests {
     //! Profiles, whole, wrong and hostile.
 
     #![expect(clippy::disallowed_methods, reason = "tests write the profiles that they read")]
-
-    use std::path::Path;
 
     use quorate_kernel::ports::provisioning::{FileMode, Strategy};
     use quorate_testkit::conformance::{

@@ -23,13 +23,13 @@ use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_manifest::workspace::is_device_name;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Json;
 use serde_json::Map;
 use sha2::{Digest, Sha256};
 
 use super::check_storable;
 use crate::block::Block;
-use quorate_kernel::files;
+use quorate_kernel::files::{self, Readers};
 
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
@@ -60,8 +60,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
         );
     }
     let conversation = written.is_none().then(|| relative_place(build.dir, build.conversation));
-    let participants = build.participants.iter().map(|participant| participant.id.clone()).collect();
-    Ok(Arc::new(FsState { dir, conversation, participants }))
+    Ok(Arc::new(FsState { dir, conversation }))
 }
 
 /// The default of `dir`, relative to the manifest (K9).
@@ -88,7 +87,6 @@ struct FsState {
     dir: PathBuf,
     /// The conversation, where `dir` is the default folder.
     conversation: Option<String>,
-    participants: Vec<Name>,
 }
 
 impl FsState {
@@ -149,6 +147,7 @@ impl State for FsState {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a folder of states is made where it is needed")]
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
         check_storable(participant, state)?;
         let cannot = format!("cannot write the state of `{participant}` in {}", self.dir.display());
@@ -162,24 +161,12 @@ impl State for FsState {
         };
         text.push(b'\n');
         // A sync may take long. A started task also ends if the caller is dropped.
-        let written = tokio::task::spawn_blocking(move || write_atomically(&path, &text)).await;
+        let write = move || {
+            std::fs::create_dir_all(path.parent().ok_or(ErrorKind::InvalidInput)?)?;
+            files::write_atomic(&path, &text, Readers::Owner)
+        };
+        let written = tokio::task::spawn_blocking(write).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| StateError::new(cannot, error))
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let (Some(_), Some(parent)) = (&self.conversation, self.dir.parent()) else { return Vec::new() };
-        let files = self.participants.iter().map(|participant| for_participant(participant));
-        let unread: Vec<String> =
-            files.filter(|file| parent.join(file).is_file() && !self.dir.join(file).exists()).collect();
-        if unread.is_empty() {
-            return Vec::new();
-        }
-        vec![format!(
-            "states of an earlier version are not read: {} in {}; move them to {} to keep them",
-            unread.join(", "),
-            parent.display(),
-            self.dir.display()
-        )]
     }
 }
 
@@ -198,20 +185,6 @@ fn claim(dir: &Path, conversation: &str) -> std::io::Result<()> {
         Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
         _ => Ok(()),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this module is where states are written")]
-fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let dir = path.parent().ok_or(ErrorKind::InvalidInput)?;
-    std::fs::create_dir_all(dir)?;
-    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
-    file.write_all(text)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    // The rename is durable once the folder is synced. Other systems cannot open folders, and need not.
-    #[cfg(unix)]
-    std::fs::File::open(dir)?.sync_all()?;
-    Ok(())
 }
 
 /// The longest name without its extension, in bytes; file systems allow 255, and some encrypting ones 143.

@@ -13,7 +13,6 @@ mod journal;
 mod lifecycles;
 mod llm;
 mod mcp;
-mod provisioning;
 mod states;
 mod substrates;
 mod turns;

@@ -350,17 +350,3 @@ fn two_manifests_in_one_folder_remember_apart() {
     moved.run(&["state", "a.yaml", "x"]).assert_code(0).assert_stdout_contains("a owes 40");
     assert_eq!(moved.run(&["state", "fork.yaml", "x"]).assert_code(0).json(), serde_json::json!({}));
 }
-
-#[test]
-fn states_of_an_earlier_version_are_named_and_not_read() {
-    // K9
-    let place = swarm("echo yes", MENTION);
-    place.write("state/writer.json", "{\"old\": 1}");
-    assert_eq!(place.run(&["state", "swarm.yaml", "writer"]).assert_code(0).json(), serde_json::json!({}));
-    let warned = |words: &[&str]| place.run(words).assert_code(0).stderr.contains("quorate:state_unread");
-    assert!(warned(&["run", "swarm.yaml"]) && !warned(&["log", "swarm.yaml"]));
-    std::fs::create_dir_all(place.path("state/talk")).unwrap();
-    std::fs::rename(place.path("state/writer.json"), place.path("state/talk/writer.json")).unwrap();
-    assert!(!warned(&["run", "swarm.yaml"]));
-    place.run(&["state", "swarm.yaml", "writer"]).assert_code(0).assert_stdout_contains("\"old\": 1");
-}

@@ -51,21 +51,12 @@ pub enum Strategy {
     Append,
 }
 
-impl Strategy {
-    /// All of them.
-    pub const ALL: [Strategy; 4] =
-        [Strategy::Overwrite, Strategy::Preserve, Strategy::MergeJsonDeep, Strategy::Append];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Strategy::Overwrite => "overwrite",
-            Strategy::Preserve => "preserve",
-            Strategy::MergeJsonDeep => "merge-json-deep",
-            Strategy::Append => "append",
-        }
-    }
-}
+quorate_manifest::words!(Strategy {
+    Overwrite = "overwrite",
+    Preserve = "preserve",
+    MergeJsonDeep = "merge-json-deep",
+    Append = "append",
+});
 
 /// A place beneath the target: names joined with `/`. None of them is empty, `.` or `..`, and the first is not
 /// `.quorate`, in any case.

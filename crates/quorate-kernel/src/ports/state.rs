@@ -37,11 +37,6 @@ impl StateError {
 pub trait State: Send + Sync {
     fn kind(&self) -> &'static str;
 
-    /// Warnings about the stored states. `check` shows them too, so it makes no connection.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     /// What a participant remembers.
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError>;
 

@@ -272,7 +272,7 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
     // One that is slow and answers is waited for: what the run came to is recorded after its time.
     let ledger = SlowLedger::new(Duration::from_secs(4), true);
     let records = council(&ledger, Some(Duration::from_secs(5)), answering(|_| 2_000))
-        .open_recorded(opening())
+        .open(opening())
         .await
         .expect("recorded");
     let outcome = records.into_iter().rfind(|record| record.is(Kind::Outcome));

@@ -1030,7 +1030,7 @@ fn build_embedder(
     config: &Configuration,
     table: &EmbedderTable,
 ) -> Result<Arc<dyn Embedder>, ConfigError> {
-    let Some(new) = registry.embedder() else {
+    let Some(new) = registry.embedder.clone() else {
         return Err(ConfigError::for_block("this program has no configurable embedder"));
     };
     new(&Settings {

@@ -249,7 +249,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         session.start_signing(run, new.signer);
         let opening = Opening { opened, inputs: vec![new.part] };
         let config = self.run_config(session, run, (caps, seed), permit, observer)?;
-        let records = config.open_recorded(opening).await?;
+        let records = config.open(opening).await?;
         conclude(session, History::from_records(run, records)?).await
     }
 

@@ -655,7 +655,7 @@ mod tests {
     #[test]
     fn what_nothing_reads_is_refused() {
         refused(json!({"command": "x", "timout": 3}), Some("timout"), "unknown key");
-        refused(json!({"command": "x", "output": "xml"}), Some("output"), "unknown output `xml`");
+        refused(json!({"command": "x", "output": "xml"}), Some("output"), "cannot be `xml`");
         refused(json!({"preset": "claude", "output": "text"}), Some("output"), "prints `claude-json`");
         refused(json!({"command": "x", "env": ["A=b"]}), Some("env"), "not the name");
         refused(json!({"command": "x", "cwd": "no/such"}), Some("cwd"), "not a directory");

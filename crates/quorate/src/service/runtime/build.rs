@@ -165,7 +165,6 @@ impl PortBuilder<'_> {
         let (substrate, dispatcher, state) = (substrate?, dispatcher?, state?);
         self.check_executors(&*substrate, &speakers);
         self.collect_warnings(&*substrate, &*dispatcher, &participants, &speakers);
-        self.warn_states(&*state);
         let with_prompts = participants.iter().zip(&self.written.participant_prompts);
         let weaving = with_prompts
             .filter_map(|(one, with_prompts)| Some((one.id.clone(), with_prompts.sources.clone()?)));
@@ -319,7 +318,7 @@ impl PortBuilder<'_> {
             return Err(Error::configuration(codes::KIND_UNKNOWN, body.help(help)));
         };
         if config.is_empty()
-            && let Some(preset) = registry.bare_preset(kind)
+            && let Some(preset) = registry.bare_presets.get(kind).copied()
         {
             // The host chooses: the operator's executor, else the default if it is of this kind, else the preset.
             let of_kind = |name: &str| {
@@ -470,7 +469,7 @@ impl ExecutorResolver for MemberFactory<'_> {
         let (registry, configuration) = (self.registry, self.configuration);
         let default = configuration.defaults.executor.as_ref().map(|(name, _)| name.as_str());
         // A block that names a model needs an executor that can ask one, also without a configured executor.
-        let bare = || registry.command_kind.and_then(|kind| registry.bare_preset(kind));
+        let bare = || registry.command_kind.and_then(|kind| registry.bare_presets.get(kind).copied());
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
@@ -570,12 +569,6 @@ impl PortBuilder<'_> {
             if identities {
                 self.warn_double_answers(at, speaker);
             }
-        }
-    }
-
-    fn warn_states(&mut self, state: &dyn State) {
-        for warning in state.warnings() {
-            self.cautions.warn(codes::STATE_UNREAD, Body::new(warning).at(self.place_of("state", "")));
         }
     }
 
