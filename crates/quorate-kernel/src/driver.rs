@@ -227,13 +227,13 @@ const LEDGER_GRACE: Duration = Duration::from_secs(10);
 /// How much is recorded in one append.
 const MAX_ENTRIES_PER_APPEND: usize = 1_024;
 
-/// Something under way.
-type EndFuture = Pin<Box<dyn Future<Output = Result<End, LedgerError>> + Send>>;
+/// Something under way, which ends with its key.
+type EndFuture = Pin<Box<dyn Future<Output = Result<(Name, End), LedgerError>> + Send>>;
 
-/// Something that was under way and ended, with its key.
+/// Something that was under way and ended.
 enum End {
-    Call(Name, Box<FinishedCall>),
-    HostCall(Name, Box<HostCallResult>),
+    Call(Invoke, Box<FinishedCall>),
+    HostCall(Box<HostCallResult>),
 }
 
 /// What is recorded at once, and what follows from it.
@@ -245,11 +245,6 @@ struct Step {
     intent: RunIntent,
     /// Whether an answer of a model is in it, which is not to be asked for and paid twice: it is synced.
     was_paid: bool,
-}
-
-enum LoopEvent {
-    CallEnded(Invoke, Box<FinishedCall>),
-    HostCallEnded(HostCallResult),
 }
 
 /// What earlier sessions of a run took.
@@ -274,7 +269,7 @@ struct RunLoop {
     extensions: Arc<Extensions>,
     futures: FuturesUnordered<Abortable<EndFuture>>,
     /// Invocations that were cancelled.
-    over_budget: VecDeque<(Invoke, Box<FinishedCall>)>,
+    over_budget: Vec<End>,
     /// The members with several samples that the observer was told of.
     told_samples: BTreeSet<Name>,
     outcome: Option<Map<String, Json>>,
@@ -301,7 +296,7 @@ impl RunLoop {
             answered_samples: BTreeMap::new(),
             extensions: Arc::new(config.extensions.clone()),
             futures: FuturesUnordered::new(),
-            over_budget: VecDeque::new(),
+            over_budget: Vec::new(),
             told_samples: BTreeSet::new(),
             outcome: None,
             finished: false,
@@ -320,12 +315,10 @@ impl RunLoop {
     }
 
     /// Waits for the next event and returns it with all further events that are ready, so that one append covers them.
-    async fn next_events(&mut self) -> Result<Vec<LoopEvent>, DriverError> {
+    async fn next_events(&mut self) -> Result<Vec<End>, DriverError> {
         let mut events = Vec::new();
         while events.is_empty() {
-            events.extend(
-                self.over_budget.drain(..).map(|(invoke, ended)| LoopEvent::CallEnded(invoke, ended)),
-            );
+            events.append(&mut self.over_budget);
             if !events.is_empty() {
                 break;
             }
@@ -356,50 +349,43 @@ impl RunLoop {
     /// The end of a call or a host call; `None` if it was dropped.
     fn collect_ended(
         &mut self,
-        ended: Option<Result<Result<End, LedgerError>, Aborted>>,
-        happened: &mut Vec<LoopEvent>,
+        ended: Option<Result<Result<(Name, End), LedgerError>, Aborted>>,
+        happened: &mut Vec<End>,
     ) -> Result<(), DriverError> {
         let Some(Ok(ended)) = ended else { return Ok(()) };
-        match ended? {
-            End::Call(id, asked) => {
-                if let Some(under_way) = self.active_calls.remove(&id) {
-                    happened.push(LoopEvent::CallEnded(under_way.invoke, asked));
-                }
-            }
-            End::HostCall(key, done) => {
-                if self.host_calls.remove(&key).is_some() {
-                    happened.push(LoopEvent::HostCallEnded(*done));
-                }
-            }
-        }
+        let (key, end) = ended?;
+        let was_under_way = match &end {
+            End::Call(..) => self.active_calls.remove(&key).is_some(),
+            End::HostCall(_) => self.host_calls.remove(&key).is_some(),
+        };
+        happened.extend(was_under_way.then_some(end));
         Ok(())
     }
 
     /// The wall budget is spent: everything under way is dropped, which ends it.
-    fn abort_all(&mut self) -> Vec<LoopEvent> {
+    fn abort_all(&mut self) -> Vec<End> {
         let aborted = std::mem::take(&mut self.active_calls).into_values().map(ActiveCall::abort);
-        self.over_budget.extend(aborted.map(|(invoke, spent)| (invoke, out_of_time(spent))));
+        self.over_budget.extend(aborted.map(|(invoke, spent)| End::Call(invoke, out_of_time(spent))));
         self.futures.clear();
         let host_calls = std::mem::take(&mut self.host_calls).into_values();
-        host_calls
-            .map(|host_call| LoopEvent::HostCallEnded(host_call.failed(event::TIME_EXHAUSTED)))
-            .collect()
+        host_calls.map(|host_call| End::HostCall(Box::new(host_call.failed(event::TIME_EXHAUSTED)))).collect()
     }
 
     /// Feeds what happened, and does what follows from it.
-    async fn handle_events(&mut self, happened: Vec<LoopEvent>) -> Result<(), DriverError> {
+    async fn handle_events(&mut self, happened: Vec<End>) -> Result<(), DriverError> {
         let at_ms = self.config.clock.now_ms();
         let (mut entries, mut commands, mut was_paid) = (Vec::new(), Vec::new(), false);
         let mut cancelled: BTreeSet<Name> = BTreeSet::new();
         for one in happened {
             // The event is read from the record, as on resume and on replay (X10).
             let event = match one {
-                LoopEvent::HostCallEnded(HostCallResult { kind, data }) => {
+                End::HostCall(done) => {
+                    let HostCallResult { kind, data } = *done;
                     let event = extensions::to_event(kind.as_str(), &data);
                     entries.push(Entry { kind, at_ms, data });
                     event
                 }
-                LoopEvent::CallEnded(invoke, asked) => {
+                End::Call(invoke, asked) => {
                     let late = cancelled.contains(&invoke.id);
                     was_paid |= self.member_config(&invoke.member)?.may_ask_a_model();
                     entries.extend(asked.attempt.map(|attempt| Entry::from_data(attempt, at_ms)));
@@ -534,7 +520,7 @@ impl RunLoop {
         let (context, fence) = (Arc::clone(&self.call_context), self.recorder.fence());
         let done = self.extensions.clone().run(host_call.clone(), context, fence);
         let ends = key.clone();
-        let ended = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
+        let ended = async move { Ok((ends, End::HostCall(Box::new(done.await)))) };
         let (_, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(ended), registration));
         self.host_calls.insert(key, host_call);
@@ -570,7 +556,7 @@ impl RunLoop {
             };
             match ended {
                 Ok(()) => granted.push(invoke),
-                Err(ended) => self.over_budget.push_back((invoke, Box::new(ended))),
+                Err(ended) => self.over_budget.push(End::Call(invoke, Box::new(ended))),
             }
         }
         granted
@@ -593,9 +579,8 @@ impl RunLoop {
         let answered = self.answered_samples.remove(&invoke.id).unwrap_or_default();
         // The call is made inside, since its future is large and would be copied from here.
         let call = async move {
-            let id = asked.id.clone();
-            let ended = samples::call(context, recorder, asked, config, spent, answered).await?;
-            Ok(End::Call(id, Box::new(ended)))
+            let ended = samples::call(context, recorder, asked.clone(), config, spent, answered).await?;
+            Ok((asked.id.clone(), End::Call(asked, Box::new(ended))))
         };
         let (abort, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(call), registration));

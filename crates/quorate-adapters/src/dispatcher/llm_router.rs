@@ -85,15 +85,8 @@ impl Dispatcher for LlmRouter {
                 json!(unknown_id)
             )));
         }
-        let mut next: Vec<Name> = Vec::new();
-        for id in chosen {
-            if candidates.iter().any(|participant| *participant.id == *id)
-                && !next.iter().any(|participant| **participant == *id)
-            {
-                next.push(id.into());
-            }
-        }
-        Ok(next)
+        // The kernel leaves out who may not answer.
+        Ok(chosen.into_iter().map(Name::from).collect())
     }
 
     fn warnings(&self, _: &[Participant]) -> Vec<String> {

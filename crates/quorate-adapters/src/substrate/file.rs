@@ -26,7 +26,7 @@ use quorate_protocol::Name;
 use tokio::sync::Mutex;
 
 use self::journal::{Journal, JournalError};
-use super::{FileWatcher, check_turn, parse_sync, persistent};
+use super::{POLL_INTERVAL, check_turn, parse_sync, persistent};
 use crate::block::Block;
 use quorate_kernel::files::{FileStamp, real_path};
 
@@ -73,7 +73,6 @@ struct FileSubstrate {
     path: PathBuf,
     sync: bool,
     journal: Arc<Mutex<Journal>>,
-    watch: FileWatcher,
     /// The stamp of the journal of which the last `read` returned all turns, if it did.
     read_whole: Arc<Shared<Option<Option<FileStamp>>>>,
 }
@@ -84,7 +83,6 @@ impl FileSubstrate {
         FileSubstrate {
             sync,
             journal: Arc::new(Mutex::new(Journal::new(path.clone()))),
-            watch: FileWatcher::new(&path),
             path,
             read_whole: Arc::default(),
         }
@@ -192,14 +190,12 @@ impl Substrate for FileSubstrate {
 
     async fn changed(&self) -> Result<(), SubstrateError> {
         loop {
-            let mut rung = self.watch.subscribe()?;
             let now = FileStamp::of_path(&self.path)
                 .map_err(|error| JournalError::Io(error).into_port_error(&self.path))?;
             if *self.read_whole.lock().unwrap_or_else(PoisonError::into_inner) != Some(now) {
                 return Ok(());
             }
-            // This object owns the sender, so the channel stays open.
-            let _ = rung.changed().await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -16,7 +16,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row as _};
 use tokio::sync::MappedMutexGuard;
 
-use super::{FileWatcher, check_turn, id_proof, next_millisecond, parse_sync, persistent, turn_id};
+use super::{POLL_INTERVAL, check_turn, id_proof, next_millisecond, parse_sync, persistent, turn_id};
 use crate::block::Block;
 use crate::database::{Database, DatabaseError};
 
@@ -35,14 +35,12 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     };
     let database = Database::new(build.dir, path, parse_sync(build, &block)?)?;
     let conversation = block.text("conversation")?.unwrap_or(build.runtime).to_owned();
-    let watch = FileWatcher::new(database.path());
-    Ok(Arc::new(SqliteSubstrate { database, conversation, watch, last_delivered: AtomicI64::new(-1) }))
+    Ok(Arc::new(SqliteSubstrate { database, conversation, last_delivered: AtomicI64::new(-1) }))
 }
 
 struct SqliteSubstrate {
     database: Database,
     conversation: String,
-    watch: FileWatcher,
     /// The number of the last turn that `read` returned; -1 before the first call.
     last_delivered: AtomicI64,
 }
@@ -85,17 +83,6 @@ impl SqliteSubstrate {
             .await
             .map(|row| row.get(0))
             .map_err(|error| self.failure(error))
-    }
-
-    /// The same, after pending transactions. A commit becomes visible some time after its write to the file, without another
-    /// notification: a waiter that woke at the write, or subscribed after it, would wait forever.
-    async fn last_number_after_writers(&self) -> Result<i64, SubstrateError> {
-        let mut connection = self.connection().await?;
-        let started = connection.begin_with("BEGIN IMMEDIATE").await;
-        let mut transaction = started.map_err(|error| self.failure(error))?;
-        let last = self.last_number(&mut transaction).await?;
-        transaction.rollback().await.map_err(|error| self.failure(error))?;
-        Ok(last)
     }
 
     fn turn_from_row(&self, row: &SqliteRow) -> Result<Turn, SubstrateError> {
@@ -216,16 +203,10 @@ impl Substrate for SqliteSubstrate {
     }
 
     async fn changed(&self) -> Result<(), SubstrateError> {
-        loop {
-            let mut rung = self.watch.subscribe()?;
-            let last_delivered = self.last_delivered.load(Ordering::SeqCst);
-            if self.last_number(&mut *self.connection().await?).await? != last_delivered
-                || self.last_number_after_writers().await? != last_delivered
-            {
-                return Ok(());
-            }
-            // This object owns the sender, so the channel stays open.
-            let _ = rung.changed().await;
+        let last_delivered = self.last_delivered.load(Ordering::SeqCst);
+        while self.last_number(&mut *self.connection().await?).await? == last_delivered {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
+        Ok(())
     }
 }
