@@ -10,17 +10,9 @@ use crate::block;
 use crate::executor::agent_cli;
 use crate::executor::agent_cli::command::Program;
 
-/// Keeps ended children until they are waited for, even if the parent of this process ignores SIGCHLD, and makes writes
-/// beyond `ulimit -f` fail instead of ending this process. Call it before the first process is started.
-pub fn restore_signals() {
-    agent_cli::restore_signals();
-}
-
-/// Whether the parent of this process made it ignore SIGHUP, as `nohup` does.
-#[cfg(unix)]
-pub fn ignores_hangups() -> bool {
-    agent_cli::ignores_hangups()
-}
+pub use agent_cli::{
+    ends_descendants, ignores_hangups, restore_signals, terminate_members, wait_for_members,
+};
 
 /// Denies other processes of the same user access to this one's memory, descriptors, and environment, which may hold a
 /// signing key. Has no effect on systems without such a setting, nor against root.
@@ -34,22 +26,6 @@ pub fn deny_inspection() {
 }
 
 pub use agent_cli::sandbox::{LedgerFiles, can_confine, protect_from_members};
-
-/// Whether ending a member also ends processes that left its process group. On a system without that, `doctor` reports it.
-pub fn ends_descendants() -> bool {
-    agent_cli::ends_descendants()
-}
-
-/// Kills all processes of members, without the usual two seconds. Takes a second at most if a process cannot be killed.
-/// The program calls it before it exits in a hurry.
-pub fn terminate_members() {
-    agent_cli::terminate_members();
-}
-
-/// Waits, at most for `limit`, until no process of a member runs.
-pub fn wait_for_members(limit: Duration) {
-    agent_cli::wait_for_members(limit);
-}
 
 /// The side effect of [`run_command`] with these words, for a user who decides whether to trust the file that names them.
 pub fn command_side_effect(command: &[String], dir: &Path) -> SideEffect {

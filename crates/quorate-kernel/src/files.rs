@@ -296,7 +296,10 @@ impl Resolver {
 ///
 /// A symlink with an absolute target always leads out, because the target starts at the root of the file system.
 #[derive(Debug)]
-pub struct Root(Dir);
+pub struct Root {
+    dir: Dir,
+    syncs: bool,
+}
 
 impl Root {
     /// Opens a folder, which may itself be reached through symlinks.
@@ -304,7 +307,13 @@ impl Root {
     /// # Errors
     /// If it does not exist or cannot be opened.
     pub fn open(dir: &Path) -> io::Result<Root> {
-        Dir::open_ambient_dir(dir, ambient_authority()).map(Root)
+        Ok(Root { dir: Dir::open_ambient_dir(dir, ambient_authority())?, syncs: true })
+    }
+
+    /// Does not wait for the disk: a loss of power may take back what was written.
+    #[must_use]
+    pub fn without_sync(self) -> Root {
+        Root { syncs: false, ..self }
     }
 
     /// Opens a folder beneath this one that is not a link.
@@ -312,9 +321,9 @@ impl Root {
     /// # Errors
     /// If it is missing or a link.
     pub fn folder(&self, name: &str) -> Result<Root, WorkspaceError> {
-        self.0.open_dir_nofollow(name).map(Root).map_err(|failed| {
+        self.dir.open_dir_nofollow(name).map(|dir| Root { dir, ..*self }).map_err(|failed| {
             // Systems report a refused symlink differently, so this looks at the link itself.
-            let is_link = self.0.symlink_metadata(name).is_ok_and(|found| found.is_symlink());
+            let is_link = self.dir.symlink_metadata(name).is_ok_and(|found| found.is_symlink());
             if is_link { WorkspaceError::Outside } else { classify(failed) }
         })
     }
@@ -344,7 +353,7 @@ impl Root {
     /// If it is missing, outside, or unreadable.
     pub fn list(&self, path: &Path) -> Result<Vec<DirEntry>, WorkspaceError> {
         let mut listed = Vec::new();
-        for entry in self.0.read_dir(path).map_err(classify)? {
+        for entry in self.dir.read_dir(path).map_err(classify)? {
             let entry = entry.map_err(WorkspaceError::Unreadable)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let found = entry.file_type().map_err(WorkspaceError::Unreadable)?;
@@ -373,7 +382,7 @@ impl Root {
         let mut options = cap_std::fs::OpenOptions::new();
         // Without this, opening a pipe waits for its other end.
         options.read(true).nonblock(true);
-        Ok(self.0.open_with(path, &options)?.into_std())
+        Ok(self.dir.open_with(path, &options)?.into_std())
     }
 }
 
@@ -407,7 +416,7 @@ impl Root {
     /// # Errors
     /// If the folder cannot be locked.
     pub fn lock(&self) -> io::Result<File> {
-        let handle = self.0.open(".")?.into_std();
+        let handle = self.dir.open(".")?.into_std();
         match handle.lock() {
             // Some file systems have no locks, so other processes cannot be excluded there.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(handle),
@@ -421,7 +430,7 @@ impl Root {
     /// If it is not a regular file of at most `most` bytes, or cannot be read.
     pub fn read_unlinked(&self, path: &str, most: u64) -> io::Result<Option<FileContent>> {
         let Some((dir, name)) = self.parent(path)? else { return Ok(None) };
-        match dir.0.symlink_metadata(name) {
+        match dir.dir.symlink_metadata(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Ok(found) if found.is_symlink() => return Err(obstacle("is a symlink")),
             Ok(found) if found.is_dir() => return Err(obstacle("is a folder")),
@@ -429,7 +438,7 @@ impl Root {
         }
         let mut options = cap_std::fs::OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
-        let file = dir.0.open_with(name, &options)?.into_std();
+        let file = dir.dir.open_with(name, &options)?.into_std();
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(obstacle("is not a regular file"));
@@ -450,7 +459,7 @@ impl Root {
     /// # Errors
     /// If something else is there, or above it.
     pub fn open_unlinked(&self, path: &str) -> io::Result<Option<Root>> {
-        let mut dir = self.0.try_clone()?;
+        let mut dir = self.dir.try_clone()?;
         for name in path.split('/').filter(|name| !name.is_empty()) {
             dir = match dir.open_dir_nofollow(name) {
                 Ok(dir) => dir,
@@ -465,7 +474,7 @@ impl Root {
                 }
             };
         }
-        Ok(Some(Root(dir)))
+        Ok(Some(Root { dir, ..*self }))
     }
 
     /// The sorted names in a folder; empty if the folder does not exist.
@@ -477,7 +486,7 @@ impl Root {
         let name = |entry: io::Result<cap_std::fs::DirEntry>| {
             entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
         };
-        let mut names = dir.0.entries()?.map(name).collect::<io::Result<Vec<_>>>()?;
+        let mut names = dir.dir.entries()?.map(name).collect::<io::Result<Vec<_>>>()?;
         names.sort();
         Ok(names)
     }
@@ -494,7 +503,7 @@ impl Root {
         if access == Access::Private {
             cap_std::fs::DirBuilderExt::mode(&mut builder, 0o700);
         }
-        match dir.0.create_dir_with(name, &builder) {
+        match dir.dir.create_dir_with(name, &builder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => dir.open_unlinked(name).map(drop),
             made => made.and_then(|()| dir.sync()),
         }
@@ -506,9 +515,9 @@ impl Root {
     /// If the disk refuses it.
     pub fn replace(&self, path: &str, bytes: &[u8], access: Access) -> io::Result<()> {
         let (dir, name) = self.parent(path)?.ok_or_else(no_folder)?;
-        let replaced = dir.write_temp(bytes, access).and_then(|()| dir.0.rename(TEMP_NAME, &dir.0, name));
+        let replaced = dir.write_temp(bytes, access).and_then(|()| dir.dir.rename(TEMP_NAME, &dir.dir, name));
         if replaced.is_err() {
-            let _ = dir.0.remove_file(TEMP_NAME);
+            let _ = dir.dir.remove_file(TEMP_NAME);
         }
         replaced.and_then(|()| dir.sync())
     }
@@ -537,7 +546,7 @@ impl Root {
         stays: &[ErrorKind],
     ) -> io::Result<()> {
         let Some((dir, name)) = self.parent(path)? else { return Ok(()) };
-        match remove(&dir.0, name) {
+        match remove(&dir.dir, name) {
             Err(error) if error.kind() == ErrorKind::NotFound || stays.contains(&error.kind()) => Ok(()),
             removed => removed.and_then(|()| dir.sync()),
         }
@@ -545,7 +554,7 @@ impl Root {
 
     fn write_temp(&self, bytes: &[u8], access: Access) -> io::Result<()> {
         // A crashed process may have left one.
-        let _ = self.0.remove_file(TEMP_NAME);
+        let _ = self.dir.remove_file(TEMP_NAME);
         let mut options = cap_std::fs::OpenOptions::new();
         options.write(true).create_new(true).follow(FollowSymlinks::No);
         #[cfg(unix)]
@@ -557,19 +566,19 @@ impl Root {
                 Access::Private | Access::Exactly(_) => 0o600,
             },
         );
-        let mut file = self.0.open_with(TEMP_NAME, &options)?.into_std();
+        let mut file = self.dir.open_with(TEMP_NAME, &options)?.into_std();
         file.write_all(bytes)?;
         #[cfg(unix)]
         if let Access::Exactly(mode) = access {
             use std::os::unix::fs::PermissionsExt as _;
             file.set_permissions(std::fs::Permissions::from_mode(mode))?;
         }
-        file.sync_all()
+        if self.syncs { file.sync_all() } else { Ok(()) }
     }
 
     /// Makes the changes in the folder durable. Only Unix opens folders as files.
     fn sync(&self) -> io::Result<()> {
-        if cfg!(unix) { self.0.open(".")?.into_std().sync_all() } else { Ok(()) }
+        if cfg!(unix) && self.syncs { self.dir.open(".")?.into_std().sync_all() } else { Ok(()) }
     }
 
     /// The parent folder of a path and its last name; `None` if the folder does not exist.

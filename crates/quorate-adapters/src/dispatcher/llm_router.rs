@@ -85,8 +85,13 @@ impl Dispatcher for LlmRouter {
                 json!(unknown_id)
             )));
         }
-        // The kernel leaves out who may not answer.
-        Ok(chosen.into_iter().map(Name::from).collect())
+        let mut next: Vec<Name> = Vec::new();
+        for id in chosen.into_iter().map(Name::from) {
+            if candidates.iter().any(|participant| participant.id == id) && !next.contains(&id) {
+                next.push(id);
+            }
+        }
+        Ok(next)
     }
 
     fn warnings(&self, _: &[Participant]) -> Vec<String> {

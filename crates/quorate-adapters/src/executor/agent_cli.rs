@@ -61,14 +61,15 @@ pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Err(optional_kinds::missing_executor(KIND))
 }
 
-/// Kills all processes of members and waits for their end. Takes a second at most if a process cannot be killed.
+/// Kills all processes of members, without the usual two seconds. Takes a second at most if a process cannot be killed.
+/// The program calls it before it exits in a hurry.
 pub fn terminate_members() {
     running_process::kill_all();
     wait_for_members(guard::KILL_TIMEOUT);
 }
 
-/// Keeps an ended child until it is waited for, whatever signal handling the parent of this process chose. The program
-/// calls it once, at its start. A write beyond `ulimit -f` is an error from then on instead of a fatal signal.
+/// Keeps ended children until they are waited for, even if the parent of this process ignores SIGCHLD, and makes writes
+/// beyond `ulimit -f` fail instead of ending this process. Call it before the first process is started.
 pub fn restore_signals() {
     guard::restore_sigchld();
     guard::survive_file_size_limit();

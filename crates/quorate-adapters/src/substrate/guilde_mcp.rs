@@ -28,12 +28,13 @@ use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Keeps, Lifetime, Page, Substrate, SubstrateError};
+use quorate_kernel::ports::substrate::{About, Appended, Keeps, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use serde_json::{Map, json};
 use tokio::time::{Instant, sleep};
 
+use super::persistent;
 use crate::block::Block;
 use crate::mcp::{self, Arguments, CallDeadline, CallError, Retry, ServerTools};
 use conversation::{Conversation, Direction, MAX_REQUESTS, MessageQuery, Tail, TurnMessage, position};
@@ -132,12 +133,10 @@ impl Substrate for GuildeSubstrate {
     fn about(&self) -> About {
         let connection = &self.conversation.connection;
         About {
-            kind: KIND,
             capabilities: Capability::ALL.into_iter().collect(),
             keeps: connection.last_tools().map_or(Keeps::Turns, |tools| keeps_of(&tools)),
-            lifetime: Lifetime::Persistent,
-            place: format!("{}#{}", connection.stable_name(), self.conversation.id),
             conversation: Some(self.conversation.id.clone()),
+            ..persistent(KIND, format!("{}#{}", connection.stable_name(), self.conversation.id))
         }
     }
 

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Keeps, Lifetime, Page, Substrate, SubstrateError};
+use quorate_kernel::ports::substrate::{About, Appended, Lifetime, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Notify;
 
-use super::{check_turn, next_millisecond, turn_id};
+use super::{check_turn, next_millisecond, persistent, turn_id};
 use crate::block::Block;
 
 /// The kind that manifests name.
@@ -84,14 +84,7 @@ impl Transcript {
 #[async_trait]
 impl Substrate for Memory {
     fn about(&self) -> About {
-        About {
-            kind: KIND,
-            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
-            keeps: Keeps::Stamps,
-            lifetime: Lifetime::Process,
-            place: self.place.clone(),
-            conversation: None,
-        }
+        About { lifetime: Lifetime::Process, ..persistent(KIND, self.place.clone()) }
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {

@@ -83,10 +83,6 @@ impl Evidence {
         }
         let trigger = turn.trigger.unwrap_or_default();
         self.expect(&trigger, turn.appended.into_iter().flatten());
-        if turn.cursor.is_some() && turn.settled.is_none() {
-            // A version that recorded no evidence settled everything so far.
-            self.clear();
-        }
         let Some(settled) = turn.settled.filter(|_| turn.cursor.is_some()) else { return };
         self.hashes.extend(settled.iter().map(|turn| (turn.turn.clone(), turn.sha256.clone())));
         let before = turn.position.and_then(|last| last.checked_sub(settled.len() as u64));
@@ -374,8 +370,5 @@ mod tests {
         }
         assert_eq!(compare(&evidence, &turns("abcdef"), Scope::Whole), [""; 0]);
         assert_eq!(compare(&evidence, &turns("abcdxef"), Scope::Whole), ["x"]);
-        // A version without evidence settled turns later.
-        evidence.add(record::Turn { cursor: Some("g".into()), ..record::Turn::default() });
-        assert_eq!(compare(&evidence, &turns("xyz"), Scope::Whole), [""; 0]);
     }
 }

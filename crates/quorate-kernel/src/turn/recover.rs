@@ -54,7 +54,6 @@ pub(super) async fn read_position(
         let next = tail.last().map_or(0, |record| record.n + 1);
         let settled = tail.iter().enumerate().rev().find_map(|(at, record)| Some((at, cursor(record)?)));
         let evidence = Evidence::from_records(&tail);
-        // Records from before there was evidence end the search.
         let is_enough = settled.is_some()
             && (evidence.is_empty() || evidence.len() >= reach || count >= MAX_TAIL_RECORDS);
         // Attempts may be behind the last settled turn, in any number.
@@ -119,10 +118,7 @@ impl Runner {
     /// Finds the position to continue from.
     async fn recover(&mut self, begin: Begin) -> Result<(), TurnError> {
         // An earlier attempt may have stopped halfway.
-        self.pending.clear();
-        self.settled.clear();
-        self.last_window.clear();
-        self.unrecorded_settled.clear();
+        self.forget_turns();
         self.chains = match self.about.keeps {
             Keeps::Stamps => Chains::default(),
             Keeps::Turns => {
@@ -130,7 +126,6 @@ impl Runner {
                 Chains::of_records(&self.roster, &records)
             }
         };
-        self.resumed = None;
         self.last_read = None;
         let known = self.cursor.clone();
         let (mut found, was_there) = self.scan(known.as_ref()).await?;
@@ -183,6 +178,14 @@ impl Runner {
         }
     }
 
+    fn forget_turns(&mut self) {
+        self.pending.clear();
+        self.settled.clear();
+        self.last_window.clear();
+        self.unrecorded_settled.clear();
+        self.resumed = None;
+    }
+
     /// Goes on after all turns of a conversation that a person accepts although it was altered. No participant sees any of
     /// them.
     async fn accept(&mut self, what: String) -> Result<(), TurnError> {
@@ -193,11 +196,8 @@ impl Runner {
             at = Some(last.id.clone());
             count += page.turns.len() as u64;
         }
-        self.pending.clear();
-        self.settled.clear();
-        self.last_window.clear();
-        self.unrecorded_settled.clear();
-        (self.resumed, self.evidence, self.chains) = (None, Evidence::default(), Chains::default());
+        self.forget_turns();
+        (self.evidence, self.chains) = (Evidence::default(), Chains::default());
         (self.cursor, self.last_read, self.position) = (at.clone(), at.clone(), Some(count));
         self.emit(EventKind::LedgerDiffers { what: what.clone() });
         let data = record::Turn {

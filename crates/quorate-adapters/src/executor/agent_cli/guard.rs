@@ -74,7 +74,7 @@ pub(super) fn kill_group(child: Pid) {
     let _ = kill_process_group(child, Signal::KILL);
 }
 
-/// Whether ending a command also ends the processes that left its group.
+/// Whether ending a member also ends processes that left its process group. On a system without that, `doctor` reports it.
 pub fn ends_descendants() -> bool {
     cfg!(target_os = "linux") && std::path::Path::new("/proc/thread-self/children").exists()
 }

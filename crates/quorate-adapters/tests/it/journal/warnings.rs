@@ -132,17 +132,3 @@ async fn a_last_turn_that_was_cut_off_is_named() {
     append(&journal.open(), new_turn("ann", "next")).await;
     assert!(warnings_for(journal.bytes()).is_empty(), "{:?}", warnings_for(journal.bytes()));
 }
-
-/// Only the end of a long journal is checked, and warnings name places by byte.
-#[test]
-fn of_a_long_journal_the_end_is_looked_through() {
-    let old = format!("{}=== TURN old\n", turn(0, "hi"));
-    let middle = turn(1, &format!("long\n{}", "é".repeat(600_000)));
-    let new = turn(2, "new");
-    let sound = format!("{old}{middle}{new}");
-    assert!(warnings_for(&sound).is_empty());
-    assert_single(
-        &warnings_for(format!("{sound}=== TURN new\n")),
-        &[&format!("at byte {} is malformed", sound.len())],
-    );
-}
