@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use council::{CouncilBoard, Look, SweepBoard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use quorate::sweep::{SweepObserver, SweptFile};
+use quorate::sweep::SweepEvent;
 use quorate::{Error, Event, Observer, Run};
 use tokio::time::Instant;
 
@@ -246,26 +246,20 @@ impl SweepProgress {
     }
 }
 
-impl SweepObserver for SweepProgress {
-    fn planned(&self, reviews: usize) {
-        self.display.view().board.planned(reviews);
-        if !self.display.is_silent() {
-            self.display.start();
+impl SweepProgress {
+    pub(crate) fn show(&self, event: &SweepEvent<'_>) {
+        match event {
+            SweepEvent::Planned(reviews) => {
+                self.display.view().board.planned(*reviews);
+                if !self.display.is_silent() {
+                    self.display.start();
+                }
+            }
+            SweepEvent::Started(path) => self.display.view().board.started(path),
+            SweepEvent::Waiting(line) if !self.display.is_silent() => self.display.view().print(line),
+            SweepEvent::Waiting(_) => {}
+            SweepEvent::Ended(swept) => self.display.view().board.ended(&swept.path),
         }
-    }
-
-    fn started(&self, path: &str) {
-        self.display.view().board.started(path);
-    }
-
-    fn waiting(&self, line: &str) {
-        if !self.display.is_silent() {
-            self.display.view().print(line);
-        }
-    }
-
-    fn ended(&self, swept: &SweptFile) {
-        self.display.view().board.ended(&swept.path);
     }
 }
 

@@ -263,7 +263,6 @@ codes! {
     warning OUTSIDE_WORKSPACE = "quorate:outside_workspace", "quorate/outside_workspace.md";
     warning EFFECTOR_UNKNOWN_SERVER = "quorate:effector_unknown_server", "quorate/effector_unknown_server.md";
     warning ORCHESTRATOR_COEXISTS = "quorate:orchestrator_coexists", "quorate/orchestrator_coexists.md";
-    warning EVENTS_KEPT_ASIDE = "quorate:events_kept_aside", "quorate/events_kept_aside.md";
     warning LOG_CORRUPT = "quorate:log_corrupt", "quorate/log_corrupt.md";
     warning LOG_TORN = "quorate:log_torn", "quorate/log_torn.md";
     warning LOG_ELSEWHERE = "quorate:log_elsewhere", "quorate/log_elsewhere.md";
@@ -277,8 +276,6 @@ codes! {
     warning WITNESS_BEHIND = "quorate:witness_behind", "quorate/witness_behind.md";
     warning SIGNER_UNKNOWN = "quorate:signer_unknown", "quorate/signer_unknown.md";
     warning TIER_UNKNOWN = "quorate:tier_unknown", "quorate/tier_unknown.md";
-    warning REPORT_PATHS = "quorate:report_paths", "quorate/report_paths.md";
-    warning REPORT_LARGE = "quorate:report_large", "quorate/report_large.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
 }
 

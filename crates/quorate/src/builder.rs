@@ -22,7 +22,7 @@ use super::service::registries::Registries;
 use super::service::session::LedgerSession;
 use super::service::trust::requests::Consent;
 use super::service::workspace::{self, PathOverrides, find_root};
-use super::service::{disk, executor, trust};
+use super::service::{disk, trust};
 
 /// Whether Quorate may run commands and hooks, contact servers and send keys that workspace files name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,7 +157,7 @@ impl Quorate {
         let manifests = found.iter().filter(|file| file.path.ends_with("ASSEMBLY.md"));
         let name = |path: &Path| path.parent()?.file_name()?.to_str().map(str::to_owned);
         Ok(Choices {
-            executors: executor::offered(&workspace.registry, &workspace.config),
+            executors: workspace.executors().offered(),
             assemblies: manifests.filter_map(|file| name(&file.path)).collect(),
         })
     }
@@ -199,6 +199,7 @@ impl std::fmt::Debug for Quorate {
 
 /// Configures a [`Quorate`]. [`Builder::build`] fails without [`Builder::workspace`].
 #[derive(Default)]
+#[must_use = "nothing is built before `build`"]
 pub struct Builder {
     workspace: Option<PathBuf>,
     ledger: Option<PathBuf>,
@@ -219,7 +220,6 @@ pub struct Builder {
 
 impl Builder {
     /// The directory that relative paths start from; its `quorate.toml` and `council.yaml` are read if they exist.
-    #[must_use]
     pub fn workspace(mut self, directory: impl Into<PathBuf>) -> Self {
         self.workspace = Some(directory.into());
         self
@@ -227,7 +227,6 @@ impl Builder {
 
     /// The ledger: a file, or `postgres://…` with the feature `postgres`. Default: the one `quorate.toml` names, else
     /// `.quorate/ledger.db`.
-    #[must_use]
     pub fn ledger(mut self, ledger: impl Into<PathBuf>) -> Self {
         self.ledger = Some(ledger.into());
         self
@@ -253,14 +252,12 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn ledger_in_memory(mut self) -> Self {
         self.in_memory = true;
         self
     }
 
     /// The council file, instead of the workspace's `council.yaml`.
-    #[must_use]
     pub fn council(mut self, file: impl Into<PathBuf>) -> Self {
         self.config = Some(file.into());
         self
@@ -268,21 +265,18 @@ impl Builder {
 
     /// The directory for data that outlives a workspace: recorded trust, and copies of the last signed checkpoints,
     /// which detect a ledger that was rolled back. Without it, neither is kept.
-    #[must_use]
     pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(directory.into());
         self
     }
 
     /// Whether commands that workspace files name may run.
-    #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
     /// Asks a person whether to trust files that name commands. Without it, untrusted files are an error.
-    #[must_use]
     pub fn consent(mut self, consent: impl Consent + 'static) -> Self {
         self.consent = Some(Arc::new(consent));
         self
@@ -290,28 +284,24 @@ impl Builder {
 
     /// A user whose configuration files are used although another user runs this process, such as the one who called
     /// `sudo`.
-    #[must_use]
     pub fn owner(mut self, user: u32) -> Self {
         self.owners.push(user);
         self
     }
 
     /// The NATS servers of remote conversations and participants.
-    #[must_use]
     pub fn nats(mut self, servers: NatsServers) -> Self {
         self.nats = Some(servers);
         self
     }
 
     /// The user name that records carry.
-    #[must_use]
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.user = Some(name.into());
         self
     }
 
     /// The clock; default: the system's.
-    #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -319,21 +309,18 @@ impl Builder {
 
     /// The variables that configurations may name, such as `QUORATE_SIGNING_KEY`; values of secret ones are redacted.
     /// Default: none. The process's own environment is never read.
-    #[must_use]
     pub fn variables(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.variables.extend(variables);
         self
     }
 
     /// Registers an executor under a kind that manifests and `quorate.toml` can name.
-    #[must_use]
     pub fn executor(self, kind: &str, executor: impl Executor + 'static) -> Self {
         let executor: Arc<dyn Executor> = Arc::new(executor);
         self.executor_with(kind, move |_| Ok(executor.clone()))
     }
 
     /// Registers an executor that is built from the settings of its table.
-    #[must_use]
     pub fn executor_with(
         mut self,
         kind: &str,
@@ -344,28 +331,24 @@ impl Builder {
     }
 
     /// Registers a synthesis rule under a kind that assemblies can name.
-    #[must_use]
     pub fn rule(mut self, kind: &str, rule: impl Rule + 'static) -> Self {
         let added = self.registries.add_rule(kind, Arc::new(rule));
         self.checked(added)
     }
 
     /// Registers a gather strategy for assemblies; its name begins with `custom:`.
-    #[must_use]
     pub fn gather(mut self, strategy: &str, gather: impl Gather + 'static) -> Self {
         let added = self.registries.add_gather(strategy, Arc::new(gather));
         self.checked(added)
     }
 
     /// Registers the embedder that compares texts for assemblies with `matchMode: semantic`.
-    #[must_use]
     pub fn embedder(mut self, embedder: impl Embedder + 'static) -> Self {
         self.registries.set_embedder(Arc::new(embedder));
         self
     }
 
     /// Registers a substrate under a kind that runtime manifests can name.
-    #[must_use]
     pub fn substrate(
         mut self,
         kind: &str,
@@ -376,7 +359,6 @@ impl Builder {
     }
 
     /// Registers a dispatcher under a kind that runtime manifests can name.
-    #[must_use]
     pub fn dispatcher(
         mut self,
         kind: &str,
@@ -387,7 +369,6 @@ impl Builder {
     }
 
     /// Registers a store for participants' memory under a kind that runtime manifests can name.
-    #[must_use]
     pub fn state(
         mut self,
         kind: &str,
@@ -398,9 +379,8 @@ impl Builder {
     }
 
     /// Adds a lifecycle listener that receives conversation events after the hooks of the manifest.
-    #[must_use]
     pub fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
-        self.registries.add_lifecycle(Arc::new(lifecycle));
+        self.registries.lifecycles.push(Arc::new(lifecycle));
         self
     }
 

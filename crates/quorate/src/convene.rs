@@ -251,8 +251,8 @@ impl Convening {
         let Convening { quorate, request } = self.locate()?;
         let environment = &quorate.environment;
         let read = |draft: &Draft| quorate.read_draft(draft.clone());
-        let (input, workspace) = convene::prepare(environment, &quorate.places, &request, read)?;
-        let spec = spec::build(environment, &workspace, &input, &request.options)?;
+        let (input, setup, workspace) = convene::prepare(environment, &quorate.places, &request, read)?;
+        let spec = spec::build(environment, &workspace, &input, setup, &request.options)?;
         Ok((quorate, input, spec, workspace))
     }
 }

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
 use super::events::{Interruption, Run};
+use super::runs::RunRecord;
 use super::service::confined::Root;
 use super::service::disk::absolute;
 use super::service::error::error_chain;
@@ -36,8 +37,7 @@ pub use super::service::runtime::RuntimeRequest as ConversationRequest;
 #[cfg(feature = "nats")]
 pub use super::service::runtime::ServeEvent;
 pub use super::service::runtime::conversation::{
-    Activity, AuthorRule, ConversationReader, ConversationRecord, DEFAULT_SPEAKER, Doing, SayRequest,
-    TurnPage, Turns,
+    Activity, AuthorRule, ConversationReader, DEFAULT_SPEAKER, Doing, SayRequest, TurnPage, Turns,
 };
 pub use super::service::runtime::drive::{
     FailedCall, InterruptedTurn, PassedTurn, Recent, RunRequest, ShownTurn, Stopped, StoppedBy, SwarmEvent,
@@ -381,8 +381,8 @@ impl Conversation {
     ///
     /// # Errors
     /// If the ledger cannot be opened or read.
-    pub async fn records(&self) -> Result<Vec<ConversationRecord>, Error> {
-        Ok(self.0.runtime.records().await?.into_iter().map(ConversationRecord::from).collect())
+    pub async fn records(&self) -> Result<Vec<RunRecord>, Error> {
+        Ok(self.0.runtime.records(None).await?.iter().map(RunRecord::from).collect())
     }
 
     /// A turn for display, without the secrets of this workspace, which another program may have written.
@@ -451,16 +451,11 @@ impl Conversation {
         if result.as_ref().is_err_and(Error::is_ledger_unavailable) {
             ready.store.interrupt();
         }
-        let mut warnings = Report::new();
-        if let Some(Err(unwritten)) = sinks.file.as_ref().map(|file| file.close(ready.store.dir())) {
-            let message = format!("{} events could not be written: {}", unwritten.count, unwritten.error);
-            let body = match unwritten.path {
-                Some(path) => Body::new(message).help(format!("they are in {}", path.display())),
-                None => Body::new(message).help("free some space: they could not be kept elsewhere either"),
-            };
-            warnings.warn(codes::EVENTS_KEPT_ASIDE, body);
+        if sinks.file.as_ref().is_some_and(|file| !file.close()) {
+            let notice = "the last events could not be written: the reader does not read".to_owned();
+            sinks.send(SwarmEvent::EventsEnded(notice));
         }
-        warnings.absorb(ready.seal().await);
+        let warnings = ready.seal().await;
         ready.close().await;
         Outcome::of(result, warnings)
     }

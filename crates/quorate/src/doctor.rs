@@ -308,9 +308,8 @@ const NO_LIST: &str = "this kind of executor has no list of models";
 
 /// The executor that lists models: without its stand-ins, and with any model if it names none.
 fn lister(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
-    let (registry, config) = (&workspace.registry, &workspace.config);
     let named = NamedExecutor::by_person(name);
-    let select = |extra| executor::by_name_with(registry, config, named, extra);
+    let select = |extra| workspace.executors().by_name(named, extra);
     let any = Map::from_iter([("model".to_owned(), json!("any"))]);
     let mut built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused))?;
     built.stand_ins.clear();
@@ -419,7 +418,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Doctor
     let mut checks = vec![passed("host", config), passed("council", council)];
     let warnings = workspace.report.warnings.iter();
     checks.extend(warnings.map(|noted| warning("warning", &*noted.body.message)));
-    let unusable = executor::server_errors(&workspace.config);
+    let unusable = executor::server_errors(&workspace.config, |_| true);
     checks.extend(unusable.iter().map(|error| failed_by("MCP server", error)));
     checks
 }
@@ -431,7 +430,6 @@ async fn executors(
     timeout: Duration,
     ask: bool,
 ) -> Vec<DoctorCheck> {
-    let registry = &workspace.registry;
     let options = RunOptions::default();
     let mut checks: Vec<DoctorCheck> = Vec::new();
     let mut chosen = Vec::new();
@@ -447,7 +445,8 @@ async fn executors(
     let (config, file) = (&workspace.config, workspace.config.path());
     let named = config.named_executors().map(|(name, _)| name);
     for name in config.executors.keys().chain(named) {
-        let built = executor::by_name(registry, config, name, None, SelectedBy::File(&file));
+        let named = NamedExecutor { name, place: None, by: SelectedBy::File(&file) };
+        let built = workspace.executors().by_name(named, Map::new());
         chosen.push((name.clone(), built));
     }
     let meaning = config.meaning.as_ref().map(|table| &table.executor);
@@ -576,7 +575,7 @@ async fn embedder(
     ask: bool,
 ) -> Option<DoctorCheck> {
     let name = if workspace.config.meaning.is_some() { "meaning" } else { "embedder" };
-    let chosen = match executor::configured_meaning(&workspace.registry, &workspace.config) {
+    let chosen = match workspace.executors().configured_meaning() {
         Ok(chosen) => chosen?,
         Err(error) => return Some(failed_by(name, &error)),
     };

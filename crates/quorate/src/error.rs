@@ -35,25 +35,6 @@ pub enum ErrorKind {
     Interrupted,
 }
 
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ErrorKind::NotFound => "not found",
-            ErrorKind::Refused => "refused",
-            ErrorKind::Untrusted => "not trusted",
-            ErrorKind::Configuration => "unusable configuration or input",
-            ErrorKind::Ledger => "the ledger does not answer",
-            ErrorKind::Altered => "the ledger was altered",
-            ErrorKind::Moved => "another process works on it",
-            ErrorKind::Conflict => "the state of the run does not permit it",
-            ErrorKind::Busy => "too many jobs are running",
-            ErrorKind::InvalidRequest => "invalid request",
-            ErrorKind::Bug => "a bug in Quorate",
-            ErrorKind::Interrupted => "interrupted",
-        })
-    }
-}
-
 impl ErrorKind {
     /// The exit code of a command that ends with an error of this kind.
     pub fn code(self) -> u8 {

@@ -452,7 +452,7 @@ async fn keep(
 ) -> Result<(), Error> {
     let run = Name::from(&*review.run);
     let file = reports::collect_run(session, &run, ReportScope::Everything).await?;
-    let html = reports::draw(session, &file, format)?;
+    let html = reports::draw(&file, format)?;
     write(environment, dir, &format!("{run}.html"), html.as_bytes())
 }
 

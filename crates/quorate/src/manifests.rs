@@ -35,7 +35,7 @@ use super::service::artifact::{self, repository_path};
 use super::service::convene::plan::rehearse;
 use super::service::disk::{self, absolute};
 use super::service::environment::Environment;
-use super::service::executor::{self, SelectedBy};
+use super::service::executor::{Executors, NamedExecutor, SelectedBy};
 use super::service::keys::WorkspaceKeys;
 use super::service::manifests::{self, Manifests, council_mentions, file_not_found};
 use super::service::resolve::resolve;
@@ -579,7 +579,7 @@ fn check_standalone(
         })
     });
     if let Some(config) = configuration.as_ref().or(surrounding.as_ref()) {
-        let (errors, warnings) = executor::build_errors(registry, config, council.as_ref());
+        let (errors, warnings) = Executors { registry, config }.build_errors(council.as_ref());
         errors.into_iter().for_each(|error| report.absorb(*error.report));
         warnings.into_iter().for_each(|body| report.warn(codes::FIELD_WITHOUT_EFFECT, body));
     }
@@ -602,7 +602,8 @@ fn check_standalone(
 fn unread_tiers(environment: &Environment, config: &config::Configuration, directory: &Path) -> Option<Body> {
     let (name, place) = config.council.tiers.as_ref()?;
     let registry = environment.registries.registry();
-    let named = executor::by_name(registry, config, name, Some(place), SelectedBy::Person).ok()?;
+    let named = NamedExecutor { name, place: Some(place), by: SelectedBy::Person };
+    let named = Executors { registry, config }.by_name(named, serde_json::Map::new()).ok()?;
     let is_rubric = Some(named.about().kind) == registry.default_kind;
     let (message, help) = match named.ensure_answers(Schema::Tier) {
         Ok(()) if is_rubric => {

@@ -83,7 +83,7 @@ impl Reader {
         let file = workspace.ledger.file().and_then(file_id);
         let open = || async {
             let workspace = workspace::load(environment, places, &environment.directory)?;
-            open_session::open_read_only(environment.clone(), workspace).await
+            LedgerSession::open_read_only(environment.clone(), workspace).await
         };
         let session = Arc::new(open_session::open_once_made(open).await?);
         *opened = Some(Opened { session: session.clone(), file });
@@ -130,12 +130,6 @@ impl Drop for Followed {
 pub struct Follower {
     records: watch::Receiver<Seen>,
     _followed: Arc<Followed>,
-}
-
-impl std::fmt::Debug for Follower {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Follower").finish_non_exhaustive()
-    }
 }
 
 impl Follower {

@@ -113,13 +113,13 @@ async fn report(
     out: Option<&Path>,
     format: &ReportFormat,
 ) -> Result<String, Error> {
-    let stage = |path| {
+    let stage = |path| -> Result<_, Error> {
         ensure_replaceable(path, format)?;
         Ok((path, StagedFile::create(session, path)?))
     };
-    let staged = out.map(stage).transpose().map_err(|error: Error| error)?;
+    let staged = out.map(stage).transpose()?;
     let file = collect(session, &request.run, request.scope).await?;
-    let page = draw(session, &file, format)?;
+    let page = draw(&file, format)?;
     if let Some((path, mut staged)) = staged {
         staged.write_all(page.as_bytes()).map_err(|error| unwritable(path, &error))?;
         staged.persist()?;
@@ -201,9 +201,6 @@ impl ReportFile {
     }
 }
 
-/// A larger file is hard to send.
-const MAX_BYTES_WITHOUT_WARNING: usize = 1_000_000;
-
 /// The parts of a run that leave the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReportScope {
@@ -258,58 +255,15 @@ fn unreadable(run: &Name, error: &InvalidContents) -> Error {
     Error::new(ErrorKind::Altered, codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
 }
 
-/// Draws a report, and warns about content that a sender may not want to send.
+/// Draws a report.
 ///
 /// # Errors
 /// If the format cannot draw it.
-pub(crate) fn draw(
-    session: &LedgerSession,
-    file: &ReportFile,
-    format: &ReportFormat,
-) -> Result<String, Error> {
-    let page = (format.draw)(file).map_err(|why| {
+pub(crate) fn draw(file: &ReportFile, format: &ReportFormat) -> Result<String, Error> {
+    (format.draw)(file).map_err(|why| {
         let body = Body::new(format!("cannot draw the report: {why}"));
         Error::new(ErrorKind::Bug, codes::PROOF_INVALID, body)
-    })?;
-    warn(session, file, page.len());
-    Ok(page)
-}
-
-/// Warns about content that a sender may not want to send. `bytes` is the length of the drawn file.
-fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
-    let paths = absolute_paths(file);
-    if let Some(first) = paths.first() {
-        let body = Body::new(format!(
-            "the report holds {} absolute paths of this machine, such as {first}",
-            paths.len()
-        ));
-        session.warn(
-            codes::REPORT_PATHS,
-            body.help("`--outcome-only` omits them, with all data but outcomes and people's decisions"),
-        );
-    }
-    if bytes > MAX_BYTES_WITHOUT_WARNING {
-        let body = Body::new(format!("the report has {bytes} bytes"));
-        session.warn(codes::REPORT_LARGE, body.help("use `--outcome-only` for a small report"));
-    }
-}
-
-/// The absolute paths in the data of the run's first record, each once.
-fn absolute_paths(file: &ReportFile) -> Vec<String> {
-    fn add(value: &Json, paths: &mut Vec<String>) {
-        match value {
-            Json::String(text) if Path::new(text).is_absolute() && !paths.contains(text) => {
-                paths.push(text.clone());
-            }
-            Json::Array(items) => items.iter().for_each(|item| add(item, paths)),
-            Json::Object(fields) => fields.values().for_each(|field| add(field, paths)),
-            _ => {}
-        }
-    }
-    let mut paths = Vec::new();
-    let opened = file.proven.records.first().and_then(|record| record.data.as_ref());
-    opened.into_iter().flat_map(|data| data.values()).for_each(|value| add(value, &mut paths));
-    paths
+    })
 }
 
 /// The field that prevents guessing short data from its hash.

@@ -9,6 +9,7 @@ use quorate_diagnostics::Report;
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
+use quorate_protocol::modes::council::Setup;
 use quorate_protocol::policy::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,8 +21,9 @@ use super::events::Run;
 use super::service::artifact::{self, Artifact};
 use super::service::estimate;
 use super::service::review::{self, severity};
-use super::service::run_spec::run_option_methods;
+use super::service::run_spec::{RunSpec, run_option_methods};
 use super::service::runs::Recorded;
+use super::service::workspace::Workspace;
 use super::session::Outcome;
 
 pub use super::service::artifact::{Draft, Drafts};
@@ -202,9 +204,7 @@ impl Reviewing {
     /// # Errors
     /// If draft, configuration or executor are unusable.
     pub fn check(&self) -> Result<(), Error> {
-        let Quorate { environment, places, .. } = &self.quorate;
-        let artifact = self.artifact()?;
-        review::check(environment, places, &artifact, &self.request)
+        self.planned()?.2.admit(&self.quorate.environment).map(drop)
     }
 
     /// The expected cost; empty if the request obeys tiers and the draft's tier is skipped. Asks no member, and neither
@@ -221,9 +221,7 @@ impl Reviewing {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn estimate(&self) -> Result<Estimate, Error> {
-        let Quorate { environment, places, .. } = &self.quorate;
-        let artifact = self.artifact()?;
-        Ok(review::estimate(environment, places, &artifact, &self.request)?.0)
+        Ok(self.planned()?.0)
     }
 
     /// As [`estimate`](Self::estimate), with the time that the last review by the same council with the same executors
@@ -233,14 +231,16 @@ impl Reviewing {
     /// As [`estimate`](Self::estimate).
     #[crate::boxed]
     pub async fn estimate_with_time(&self) -> Result<Estimate, Error> {
-        let Quorate { environment, places, .. } = &self.quorate;
-        let artifact = self.artifact()?;
-        let (mut estimate, workspace, spec) =
-            review::estimate(environment, places, &artifact, &self.request)?;
+        let (mut estimate, workspace, spec) = self.planned()?;
         if estimate.calls > 0 {
             estimate.last_run_ms = estimate::last_run_in(&workspace.ledger, &spec).await.ok().flatten();
         }
         Ok(estimate)
+    }
+
+    fn planned(&self) -> Result<(Estimate, Workspace, RunSpec<Setup>), Error> {
+        let Quorate { environment, places, .. } = &self.quorate;
+        review::estimate(environment, places, &*self.artifact()?, &self.request)
     }
 
     fn artifact(&self) -> Result<Cow<'_, Artifact>, Error> {

@@ -371,9 +371,3 @@ impl Watch {
         let _ = session.finish(Ok(())).await;
     }
 }
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
-    }
-}

@@ -201,36 +201,36 @@ impl SweptOutcome {
     }
 }
 
-/// Receives a sweep's progress.
-pub trait SweepObserver: Send + Sync {
-    /// The number of reviews to do.
-    fn planned(&self, reviews: usize);
-    /// The review of a file begins.
-    fn started(&self, path: &str);
+/// A step of a sweep.
+#[derive(Debug)]
+pub enum SweepEvent<'s> {
+    /// The number of reviews to do is known.
+    Planned(usize),
+    /// The review of the file with this path begins.
+    Started(&'s str),
     /// A member waits for a service: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 4 s (6 of 20)`.
-    fn waiting(&self, line: &str);
+    Waiting(&'s str),
     /// The review of a file has ended.
-    fn ended(&self, swept: &SweptFile);
+    Ended(&'s SweptFile),
 }
 
-impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
-    fn planned(&self, reviews: usize) {
-        self.update(|progress| progress.planned = u32::try_from(reviews).ok());
-    }
+/// Receives a sweep's progress.
+pub type SweepObserver = Arc<dyn Fn(SweepEvent<'_>) + Send + Sync>;
 
-    fn started(&self, path: &str) {
-        self.update(|progress| {
-            progress.asked += 1;
-            progress.last = Some(format!("{path} is reviewed"));
-        });
-    }
-
-    fn waiting(&self, line: &str) {
-        self.update(|progress| progress.last = Some(line.to_owned()));
-    }
-
-    fn ended(&self, swept: &SweptFile) {
-        Reporter::ended(self, format!("{} is done", swept.path));
+impl<F: Send + Sync + 'static> Reporter<F> {
+    /// Updates the job of a sweep.
+    pub fn swept(&self, event: &SweepEvent<'_>) {
+        match event {
+            SweepEvent::Planned(reviews) => {
+                self.update(|progress| progress.planned = u32::try_from(*reviews).ok());
+            }
+            SweepEvent::Started(path) => self.update(|progress| {
+                progress.asked += 1;
+                progress.last = Some(format!("{path} is reviewed"));
+            }),
+            SweepEvent::Waiting(line) => self.update(|progress| progress.last = Some((*line).to_owned())),
+            SweepEvent::Ended(swept) => self.ended(format!("{} is done", swept.path)),
+        }
     }
 }
 
@@ -271,13 +271,13 @@ impl Quorate {
     /// std::fs::write(dir.path().join("drafts/post.md"), "The meeting moved to Tuesday at ten.\n")?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let request = SweepRequest { mode: SweepMode::DryRun, ..SweepRequest::default() };
-    /// let sweep = quorate.sweep(request, Arc::new(())).finish().await?;
+    /// let sweep = quorate.sweep(request, Arc::new(|_| {})).finish().await?;
     /// assert_eq!(sweep.files[0].path, "drafts/post.md");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use = "nothing happens until it is polled"]
-    pub fn sweep(&self, mut request: SweepRequest, observer: Arc<dyn SweepObserver>) -> Run<Outcome<Sweep>> {
+    pub fn sweep(&self, mut request: SweepRequest, observer: SweepObserver) -> Run<Outcome<Sweep>> {
         request.filter.below = self.root.as_ref().map(|root| root.dir().to_owned()).or(request.filter.below);
         let quorate = self.clone();
         Run::new(move |_, interruption| async move {
@@ -291,14 +291,22 @@ impl Quorate {
 }
 
 /// Keeps the files that have ended, for the result of an interrupted sweep.
+#[derive(Clone)]
 pub(crate) struct Ended {
-    observer: Arc<dyn SweepObserver>,
-    files: Mutex<Vec<SweptFile>>,
+    observer: SweepObserver,
+    files: Arc<Mutex<Vec<SweptFile>>>,
 }
 
 impl Ended {
-    pub(crate) fn new(observer: Arc<dyn SweepObserver>) -> Arc<Ended> {
-        Arc::new(Ended { observer, files: Mutex::default() })
+    pub(crate) fn new(observer: SweepObserver) -> Ended {
+        Ended { observer, files: Arc::default() }
+    }
+
+    pub(crate) fn tell(&self, event: SweepEvent<'_>) {
+        if let SweepEvent::Ended(swept) = event {
+            self.files.lock().unwrap_or_else(PoisonError::into_inner).push(swept.clone());
+        }
+        (self.observer)(event);
     }
 
     /// The result of a sweep, or after an interruption the files that have ended.
@@ -319,33 +327,6 @@ impl Ended {
     }
 }
 
-impl SweepObserver for Ended {
-    fn planned(&self, reviews: usize) {
-        self.observer.planned(reviews);
-    }
-
-    fn started(&self, path: &str) {
-        self.observer.started(path);
-    }
-
-    fn waiting(&self, line: &str) {
-        self.observer.waiting(line);
-    }
-
-    fn ended(&self, swept: &SweptFile) {
-        self.observer.ended(swept);
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).push(swept.clone());
-    }
-}
-
-/// Ignores the progress.
-impl SweepObserver for () {
-    fn planned(&self, _: usize) {}
-    fn waiting(&self, _: &str) {}
-    fn started(&self, _: &str) {}
-    fn ended(&self, _: &SweptFile) {}
-}
-
 /// Sweeps. Neither an empty nor a large set of files is an error.
 ///
 /// # Errors
@@ -354,7 +335,7 @@ impl SweepObserver for () {
 async fn sweep(
     session: &Arc<LedgerSession>,
     request: &SweepRequest,
-    observer: Arc<dyn SweepObserver>,
+    observer: Ended,
 ) -> Result<Sweep, Error> {
     let spec = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = match request.mode {
@@ -363,7 +344,7 @@ async fn sweep(
     };
     let Found { mut files, due, estimate, judged } = find(session, request, &spec, permit).await?;
     let undecided = session.store.undecided_runs(&spec.fingerprint("").combined()).await?;
-    observer.planned(due.len());
+    observer.tell(SweepEvent::Planned(due.len()));
     let Some(permit) = permit else { return Ok(Sweep { files, estimate, is_interrupted: false }) };
     let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
     let is_skipped = request.judged == JudgedPolicy::Skip;
@@ -384,7 +365,7 @@ async fn sweep(
         match reviews.join_next().await {
             None => break,
             Some(Ok(swept)) => {
-                work.observer.ended(&swept);
+                work.observer.tell(SweepEvent::Ended(&swept));
                 files.push(swept);
             }
             Some(Err(gone)) => match gone.try_into_panic() {
@@ -410,13 +391,13 @@ struct SweepRun {
     judged: BTreeMap<String, Name>,
     /// The hash of the council whose verdicts are not asked for again; `None` if they are.
     skips_judged_by: Option<String>,
-    observer: Arc<dyn SweepObserver>,
+    observer: Ended,
 }
 
 impl SweepRun {
     /// Reviews one text. A failure does not stop the other reviews.
     async fn sweep_file(&self, mut swept: SweptFile, draft: DueFile) -> SweptFile {
-        self.observer.started(&swept.path);
+        self.observer.tell(SweepEvent::Started(&swept.path));
         swept.outcome = match self.outcome_of(&swept, draft).await {
             Ok(outcome) => outcome,
             Err(error) => SweptOutcome::Failed { why: error.first_message() },
@@ -466,7 +447,8 @@ impl SweepRun {
     /// Passes the waits of one review on to the observer of the sweep.
     fn observer(&self) -> Arc<dyn Observer> {
         let observer = self.observer.clone();
-        Arc::new(move |event: RunEvent| event.wait_line().iter().for_each(|line| observer.waiting(line)))
+        let tell = move |line: &String| observer.tell(SweepEvent::Waiting(line));
+        Arc::new(move |event: RunEvent| event.wait_line().iter().for_each(&tell))
     }
 
     /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use quorate::sweep::{JudgedPolicy, SweepMode, SweepRequest};
+use quorate::sweep::{JudgedPolicy, SweepEvent, SweepMode, SweepRequest};
 use quorate::{Quorate, Verdict};
 
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since, verdict_parser};
@@ -75,12 +75,12 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     };
     let quorate = arguments.places.apply(quorate);
     let progress = Arc::new(SweepProgress::new(terminal.progress));
+    let shown = progress.clone();
+    let observer = Arc::new(move |event: SweepEvent<'_>| shown.show(&event));
     let sweeping = match arguments.queue.enqueue {
-        false => quorate.sweep(request, progress.clone()),
+        false => quorate.sweep(request, observer),
         #[cfg(feature = "postgres")]
-        true => {
-            quorate.enqueue_sweep(request, arguments.queue.options(), arguments.queue.wait, progress.clone())
-        }
+        true => quorate.enqueue_sweep(request, arguments.queue.options(), arguments.queue.wait, observer),
         #[cfg(not(feature = "postgres"))]
         true => return Err(crate::exit::feature_missing("postgres")),
     };

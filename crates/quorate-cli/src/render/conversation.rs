@@ -2,7 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 use quorate::Turn;
-use quorate::conversation::{ConversationRecord, SwarmReport};
+use quorate::conversation::SwarmReport;
+use quorate::runs::RunRecord;
 use quorate_diagnostics::render::{Colour, TextOptions};
 use serde_json::{Map, Value};
 
@@ -39,8 +40,8 @@ fn voice(name: &str) -> AnsiColor {
 }
 
 /// The records of a conversation, one line each.
-pub(crate) fn records(records: &[ConversationRecord]) -> String {
-    let line = |record: &ConversationRecord| {
+pub(crate) fn records(records: &[RunRecord]) -> String {
+    let line = |record: &RunRecord| {
         let words =
             record.data.as_ref().map_or_else(|| "erased".to_owned(), |data| words(&record.kind, data));
         format!("{:>5}  {}  {:<12}  {}\n", record.n, record.at, one_line(&record.kind), one_line(&words))

@@ -100,8 +100,7 @@ fn a_report_goes_nowhere_that_matters() {
     }
     // A report replaces a report.
     for more in [&[][..], &["--outcome-only"]] {
-        let said = place.run(&[&["report", "latest", "-o", "report.html"], more].concat()).assert_code(0);
-        assert!(!said.stderr.contains("quorate:report_paths"), "{}", said.stderr);
+        place.run(&[&["report", "latest", "-o", "report.html"], more].concat()).assert_code(0);
     }
     place
         .run(&["report", "nowhere", "-o", "x.html"])

@@ -10,7 +10,7 @@ use quorate::convene::{ConveneRequest, Inputs};
 use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
 use quorate::runs::OverrideRequest;
-use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
+use quorate::sweep::{FileFilter, JudgedPolicy, SweepEvent, SweepMode, SweepRequest};
 use quorate::{Draft, Producer, ReviewRequest, RunOptions, Tier, Trigger, Verdict, VerdictPolicy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -202,7 +202,8 @@ impl Tool for CouncilSweep {
         };
         let quorate = server.quorate.clone();
         let work = |reporter: Arc<Reporter<Failure>>| async move {
-            Ok(quorate.sweep(request, reporter).finish().await?.to_json())
+            let observer = Arc::new(move |event: SweepEvent<'_>| reporter.swept(&event));
+            Ok(quorate.sweep(request, observer).finish().await?.to_json())
         };
         server.jobs.start(self.wait_ms.duration(caller), caller, Residue::Runs, work).await
     }

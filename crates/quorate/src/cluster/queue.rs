@@ -160,9 +160,10 @@ impl Queue {
         let quorate = self.0.clone();
         Run::new(move |_, interruption| async move {
             let environment = &quorate.environment;
-            let (inputs, workspace) = enqueue::prepare_convenings(environment, &quorate.places, &request)?;
+            let (inputs, setup, workspace) =
+                enqueue::prepare_convenings(environment, &quorate.places, &request)?;
             ensure_queue(environment, &workspace.ledger)?;
-            let spec = convene::spec::build(environment, &workspace, &inputs[0], &request.options)?;
+            let spec = convene::spec::build(environment, &workspace, &inputs[0], setup, &request.options)?;
             let session = quorate.open(open_session::open(environment.clone(), workspace)).await?;
             let queued = async {
                 let queued = enqueue::enqueue_convenings(&session, &inputs, &spec, &options, judged).await?;

@@ -325,8 +325,9 @@ fn admit(
         return Ok(Admission::Unlabelled);
     }
     for artifact in asking {
-        review::check(environment, places, artifact, request)?;
-        let needed = review::estimate(environment, places, artifact, request)?.0.calls;
+        let (estimate, _, spec) = review::estimate(environment, places, artifact, request)?;
+        spec.admit(environment)?;
+        let needed = estimate.calls;
         if options.caps.calls.is_some_and(|most| u64::from(most) < needed) {
             let what = format!("a review needs {needed} calls, and --max-calls allows fewer");
             return Err(unusable(what, "raise --max-calls, which applies to all texts together"));

@@ -16,7 +16,7 @@ use super::super::service::artifact::Draft;
 use super::super::service::environment::Environment;
 use super::super::service::resolve::Resolution;
 use super::super::service::workspace::Workspace;
-use super::super::service::{budget, executor, session, trust, workspace};
+use super::super::service::{budget, session, trust, workspace};
 use super::super::view::{Doc, Table, Text, Tone};
 
 /// The way of an executor that is asked.
@@ -228,7 +228,7 @@ fn admitted_meaning(environment: &Environment, workspace: &Workspace) -> Result<
     if let Some(registered) = environment.registries.extensions().meaning {
         return Ok(registered);
     }
-    let Some(chosen) = executor::configured_meaning(&workspace.registry, &workspace.config)? else {
+    let Some(chosen) = workspace.executors().configured_meaning()? else {
         let body =
             Body::new("nothing compares meanings: quorate.toml has neither `[meaning]` nor `[embedder]`");
         let body = body.help("name the executor that is asked: `executor = \"anthropic\"` in `[meaning]`");

@@ -16,12 +16,12 @@ use quorate_manifest::playbook::Playbook;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Json, Name, Part, PartKind};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::inspect::excerpt_place;
 use super::writer::LibraryWriter;
 use crate::service::error::Error;
-use crate::service::executor::{self, SelectedBy, SelectedExecutor};
+use crate::service::executor::{NamedExecutor, SelectedBy, SelectedExecutor};
 use crate::service::{budget, trust};
 
 /// The stream of recorded questions.
@@ -44,13 +44,12 @@ impl Consultant {
         place: Option<&Place>,
     ) -> Result<Self, Error> {
         let workspace = &writer.library.workspace;
-        let registry = &workspace.registry;
         let file = workspace.config.path();
         // A place exists only if a file names the executor.
-        let selected_by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
+        let by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
         let chosen = match named {
-            Some(name) => executor::by_name(registry, &workspace.config, name, place, selected_by)?,
-            None => executor::fallback(registry, &workspace.config)?,
+            Some(name) => workspace.executors().by_name(NamedExecutor { name, place, by }, Map::new())?,
+            None => workspace.executors().fallback(Map::new())?,
         };
         Consultant::new(writer, chosen, Schema::Deltas)
     }
@@ -109,14 +108,13 @@ impl Consultant {
     pub(crate) fn judge_of(writer: &LibraryWriter) -> Result<Option<Self>, Error> {
         let workspace = &writer.library.workspace;
         let (config, playbooks) = (&workspace.config, &workspace.config.playbooks);
-        let ((name, place), is_default) = match (&playbooks.judge, &config.defaults.executor) {
+        let (named, is_default) = match (&playbooks.judge, &config.defaults.executor) {
             (Some(judge), _) => (judge, false),
             (None, Some(default)) if playbooks.judge_off.is_none() => (default, true),
             _ => return Ok(None),
         };
         let file = config.path();
-        let by = SelectedBy::File(&file);
-        let chosen = executor::by_name(&workspace.registry, config, name, Some(place), by)?;
+        let chosen = workspace.executors().by_name(NamedExecutor::by_file(named, &file), Map::new())?;
         if is_default && !chosen.about().asks_a_model {
             return Ok(None);
         }

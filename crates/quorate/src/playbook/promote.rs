@@ -732,8 +732,8 @@ async fn attempt_governance(writer: &LibraryWriter, book: &PlaybookFile) -> Gate
     };
     let (session, environment) = (&writer.session, &writer.session.environment);
     let read = |draft: &Draft| artifact::read(draft, &environment.directory);
-    let (input, workspace) = convene::prepare(environment, &writer.places, &request, read)?;
-    let spec = spec::build(environment, &workspace, &input, &request.options)?;
+    let (input, setup, workspace) = convene::prepare(environment, &writer.places, &request, read)?;
+    let spec = spec::build(environment, &workspace, &input, setup, &request.options)?;
     let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
     let exact = report

@@ -95,16 +95,15 @@ pub(crate) fn resume_note(wall: Option<Duration>, history: &History, resume: &st
 }
 
 /// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. With its old
-/// caps, a resumed run could ask no member. The new caps are twice the old ones, and enough for one answer to each
+/// caps, a resumed run could ask no member. The new caps are twice the old ones, and of calls enough for one answer to each
 /// question that is known to be left.
 pub(crate) fn larger_caps(history: &History) -> String {
     let caps = recorded(&history.opened);
-    let spent = u64::from(history.calls);
-    let left = planned_calls(history).saturating_sub(spent).max(1);
     let mut arguments = String::new();
     if let Some(cap) = caps.calls.filter(|cap| history.calls >= *cap) {
         let twice = u64::from(history.calls.max(cap).max(1)).saturating_mul(2);
-        arguments.push_str(&format!(" --max-calls {}", twice.max(spent.saturating_add(left))));
+        let all = planned_calls(history).max(u64::from(history.calls).saturating_add(1));
+        arguments.push_str(&format!(" --max-calls {}", twice.max(all)));
     }
     let asked = history.consultations().filter_map(|ended| ended.text.as_deref());
     let compared = history.fed.iter().filter_map(|fed| match &fed.stamped.event {
@@ -112,13 +111,11 @@ pub(crate) fn larger_caps(history: &History) -> String {
         _ => None,
     });
     let refusals: Vec<&str> = asked.chain(compared).collect();
-    let refused = |word: &'static str| refusals.iter().filter(move |text| text.contains(word));
-    if let Some(cap) = caps.tokens.filter(|_| refused("`budget.tokens`").next().is_some()) {
-        let most = refused("`budget.tokens`").filter_map(|text| tokens_of_a_call(text)).max().unwrap_or(0);
-        let enough = cap.saturating_add(most.saturating_mul(left));
-        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2).max(enough)));
+    let is_refused_for = |cap: &str| refusals.iter().any(|text| text.contains(cap));
+    if let Some(cap) = caps.tokens.filter(|_| is_refused_for("`budget.tokens`")) {
+        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2)));
     }
-    if let Some(cap) = caps.money.filter(|_| refused("`budget.money`").next().is_some()) {
+    if let Some(cap) = caps.money.filter(|_| is_refused_for("`budget.money`")) {
         arguments.push_str(&format!(" --max-money \"{}\"", cap.saturating_mul(2)));
     }
     arguments
@@ -132,10 +129,4 @@ fn planned_calls(history: &History) -> u64 {
         0 => count("members"),
         deliberators => deliberators * if setup["rounds"] == json!("one") { 1 } else { 2 } + 1,
     }
-}
-
-/// The tokens of a call that was refused for its tokens, parsed from the recorded reason.
-fn tokens_of_a_call(reason: &str) -> Option<u64> {
-    let number = reason.split_once("takes up to ")?.1;
-    number.split(' ').next()?.parse().ok()
 }

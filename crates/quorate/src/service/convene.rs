@@ -20,7 +20,6 @@ use quorate_protocol::{Name, gather};
 use serde_json::json;
 
 use super::artifact::{self, Artifact, Draft};
-use super::budget;
 use super::environment::Environment;
 use super::error::Error;
 use super::ledger::gc;
@@ -45,8 +44,8 @@ pub struct ConveneRequest {
     pub options: RunOptions,
 }
 
-/// Reads everything that a run needs, the subject with `read`, and asks no member. The workspace's report includes the
-/// manifest's warnings.
+/// Reads everything that a run needs, the subject with `read`, and asks no member. The setup follows from the manifest and
+/// the request alone. The workspace's report includes the manifest's warnings.
 ///
 /// # Errors
 /// If manifest, subject or configuration are unusable, or the inputs do not fit the mode.
@@ -55,14 +54,8 @@ pub(crate) fn prepare(
     places: &PathOverrides,
     request: &ConveneRequest,
     read: impl FnOnce(&Draft) -> Result<Artifact, Error>,
-) -> Result<(ConveneInput, Workspace), Error> {
-    let resolving = resolve::ResolveRequest {
-        path: request.path.clone(),
-        root: request.root.clone(),
-        ..resolve::ResolveRequest::default()
-    };
-    let mut view = resolve::resolve(environment, &resolving, &*environment.registries)
-        .map_err(Error::refused_as_configuration)?;
+) -> Result<(ConveneInput, Setup, Workspace), Error> {
+    let mut view = resolution(environment, request.path.clone(), request.root.clone())?;
     let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
         let body = Body::new(format!("`{}` has no members to ask", view.resolved.name));
@@ -80,7 +73,13 @@ pub(crate) fn prepare(
     let mut workspace = workspace::load(environment, places, &start)?;
     workspace.guard.ensure_unrecorded(&subject)?;
     workspace.report.absorb(std::mem::take(&mut view.report));
-    Ok((ConveneInput { resolution: view, setup, subject }, workspace))
+    Ok((ConveneInput { resolution: view, subject }, setup, workspace))
+}
+
+fn resolution(environment: &Environment, path: PathBuf, root: Option<PathBuf>) -> Result<Resolution, Error> {
+    let request = resolve::ResolveRequest { path, root, ..resolve::ResolveRequest::default() };
+    let resolved = resolve::resolve(environment, &request, &*environment.registries);
+    resolved.map_err(Error::refused_as_configuration)
 }
 
 /// Convenes at an opened session.
@@ -110,16 +109,9 @@ pub(super) fn resumed_spec(
     history: &History,
     options: &RunOptions,
 ) -> Result<(RunSpec<Setup>, KeySource), Error> {
-    let input = reload_input(session, history)?;
-    let recorded = history.opened.executor.clone().flatten();
-    let options = RunOptions {
-        executor: options.executor.clone().or(recorded),
-        model: options.model.clone().or(history.opened.model.clone()),
-        caps: options
-            .caps_resumed(budget::configured(&session.workspace.config), budget::recorded(&history.opened)),
-        ..options.clone()
-    };
-    let spec = spec::build(&session.environment, &session.workspace, &input, &options)?;
+    let (input, setup) = reload_input(session, history)?;
+    let options = options.resumed(&session.workspace, &history.opened);
+    let spec = spec::build(&session.environment, &session.workspace, &input, setup, &options)?;
     run_spec::ensure_unchanged(history, &spec.fingerprint(&input.subject.sha256))?;
     let resolved = &input.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
@@ -127,16 +119,11 @@ pub(super) fn resumed_spec(
 }
 
 /// The inputs of a run, with the present state of its files.
-fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, Error> {
+fn reload_input(session: &LedgerSession, history: &History) -> Result<(ConveneInput, Setup), Error> {
     let opened = &history.opened;
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
-    let resolving = resolve::ResolveRequest {
-        path: opened.manifest.as_ref().map(PathBuf::from).unwrap_or_default(),
-        root: opened.root.as_ref().map(PathBuf::from),
-        ..resolve::ResolveRequest::default()
-    };
-    let view = resolve::resolve(&session.environment, &resolving, &*session.environment.registries)
-        .map_err(Error::refused_as_configuration)?;
+    let path = opened.manifest.as_ref().map(PathBuf::from).unwrap_or_default();
+    let view = resolution(&session.environment, path, opened.root.as_ref().map(PathBuf::from))?;
     let subject = match &opened.artifact_path {
         Some(path) => artifact::read(&Draft::File(PathBuf::from(path)), &session.environment.directory)?,
         // Standard input is consumed; only the ledger has its text.
@@ -149,7 +136,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
         },
     };
     let setup = Setup::from_resolved(&view.resolved, setup.request);
-    Ok(ConveneInput { resolution: view, setup, subject })
+    Ok((ConveneInput { resolution: view, subject }, setup))
 }
 
 /// The default interval of a periodic assembly, in milliseconds.
@@ -223,7 +210,7 @@ async fn last_completed_run(
 /// The number of messages of a conversation; an unparsable text counts as one.
 pub(crate) fn message_count(input: &ConveneInput) -> u64 {
     let subject = &input.subject;
-    let read = (input.setup.mode == Mode::Advisory)
+    let read = (input.resolution.resolved.mode == Mode::Advisory)
         .then(|| gather::parse_conversation(&subject.display_name, &subject.text).ok())
         .flatten();
     read.map_or(1, |messages| messages.len() as u64)
@@ -232,8 +219,6 @@ pub(crate) fn message_count(input: &ConveneInput) -> u64 {
 /// An assembly that can be convened: resolved, with its subject.
 pub(crate) struct ConveneInput {
     pub resolution: Resolution,
-    /// The setup by the manifest and the request alone.
-    pub setup: Setup,
     /// The subject.
     pub subject: Artifact,
 }

@@ -92,7 +92,7 @@ impl Environment {
             trust: Trust::default(),
             inventory: None,
             user: "unknown".to_owned(),
-            registries: Arc::new(Registries::new()),
+            registries: Arc::new(Registries::default()),
             clock: Arc::new(System),
             variables: Variables::default(),
             redactor: built_in_redactor(&Variables::default()),

@@ -80,25 +80,6 @@ pub(crate) struct SelectedExecutor {
 }
 
 impl SelectedExecutor {
-    /// An executor that was built with these settings; `recorded` holds those that the fingerprint covers.
-    pub(crate) fn of(
-        executor: Arc<dyn Executor>,
-        settings: &Settings,
-        origin: Origin<'_>,
-        recorded: Json,
-    ) -> Self {
-        SelectedExecutor {
-            name: settings.name.as_str().into(),
-            needs: origin.needs(&*executor, settings),
-            executor,
-            timeout: settings.timeout,
-            retries: settings.retries,
-            samples: 1,
-            settings: recorded,
-            stand_ins: Vec::new(),
-        }
-    }
-
     /// The same executor with the stand-ins that a list names, in place of those that it has. The stand-ins' own lists are
     /// not followed.
     ///
@@ -107,7 +88,7 @@ impl SelectedExecutor {
     pub(crate) fn with_fallback(
         mut self,
         list: &Fallback,
-        (registry, config): (&Registry, &Configuration),
+        from: Executors<'_>,
         by: SelectedBy<'_>,
     ) -> Result<Self, Error> {
         self.stand_ins.clear();
@@ -117,7 +98,7 @@ impl SelectedExecutor {
                 return Err(name_another(body));
             }
             let named = NamedExecutor { name, place: Some(place), by };
-            self.stand_ins.push(alone(registry, config, named, Map::new())?);
+            self.stand_ins.push(from.alone(named, Map::new())?);
         }
         Ok(self)
     }
@@ -241,30 +222,6 @@ impl SelectedExecutor {
     }
 }
 
-/// Refuses an executor that the configuration does not offer, for a client that may not choose a program or an address: a
-/// preset or an address that a person names needs no trust (X14).
-///
-/// # Errors
-/// [`codes::EXECUTOR_INVALID`].
-pub(crate) fn ensure_offered(
-    registry: &Registry,
-    config: &Configuration,
-    name: Option<&String>,
-) -> Result<(), Error> {
-    let offered = offered(registry, config);
-    let Some(name) = name.filter(|name| !offered.contains(name)) else { return Ok(()) };
-    let body = Body::new(format!("`{name}` is not an executor that this server offers"));
-    let help = format!("name one of {}, or add `[executors.NAME]` to quorate.toml", offered.join(", "));
-    Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)))
-}
-
-/// The names of the configured executors, and of the built-in default, which starts no program and sends nothing.
-pub(crate) fn offered(registry: &Registry, config: &Configuration) -> Vec<String> {
-    let default = registry.default_kind.map(str::to_owned);
-    let default = default.filter(|name| !config.executors.contains_key(name));
-    config.executors.keys().cloned().chain(default).collect()
-}
-
 fn name_another(body: Body) -> Error {
     Error::configuration(codes::EXECUTOR_INVALID, body.help("name another executor"))
 }
@@ -303,102 +260,102 @@ pub(crate) fn installed(name: &str, executor: &dyn Executor) -> Result<(), Error
     })
 }
 
-/// The default executor.
-///
-/// # Errors
-/// If there is no such executor, or it refuses its settings.
-pub(crate) fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedExecutor, Error> {
-    fallback_with(registry, config, Map::new())
+/// The adapters of the program, and a configuration with tables of executors.
+#[derive(Clone, Copy)]
+pub(crate) struct Executors<'a> {
+    pub registry: &'a Registry,
+    pub config: &'a Configuration,
 }
 
-/// As [`fallback`], with extra keys.
-///
-/// # Errors
-/// If there is no such executor, or it refuses its settings.
-pub(crate) fn fallback_with(
-    registry: &Registry,
-    config: &Configuration,
-    extra: Map<String, Json>,
-) -> Result<SelectedExecutor, Error> {
-    let named = NamedExecutor::by_person(registry.default_kind.unwrap_or_default());
-    by_name_with(registry, config, named, extra)
-}
-
-/// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings.
-///
-/// # Errors
-/// If there is no such executor, or it refuses its settings.
-pub(crate) fn by_name(
-    registry: &Registry,
-    config: &Configuration,
-    name: &str,
-    place: Option<&Place>,
-    by: SelectedBy<'_>,
-) -> Result<SelectedExecutor, Error> {
-    by_name_with(registry, config, NamedExecutor { name, place, by }, Map::new())
-}
-
-/// As [`by_name`], with extra keys besides those of the table.
-///
-/// # Errors
-/// If there is no such executor, or it or a stand-in refuses its settings.
-pub(crate) fn by_name_with(
-    registry: &Registry,
-    config: &Configuration,
-    named: NamedExecutor<'_>,
-    extra: Map<String, Json>,
-) -> Result<SelectedExecutor, Error> {
-    let selected = alone(registry, config, named, extra)?;
-    match config.executors.get(named.name).and_then(|table| table.fallback.as_ref()) {
-        Some(list) => selected.with_fallback(list, (registry, config), SelectedBy::File(&config.path())),
-        None => Ok(selected),
+impl Executors<'_> {
+    /// The names of the configured executors, and of the built-in default, which starts no program and sends nothing.
+    pub(crate) fn offered(self) -> Vec<String> {
+        let tables = &self.config.executors;
+        let default = self.registry.default_kind.map(str::to_owned).filter(|name| !tables.contains_key(name));
+        tables.keys().cloned().chain(default).collect()
     }
-}
 
-/// As [`by_name_with`], without the stand-ins that its table names.
-fn alone(
-    registry: &Registry,
-    config: &Configuration,
-    NamedExecutor { name, place, by }: NamedExecutor<'_>,
-    extra: Map<String, Json>,
-) -> Result<SelectedExecutor, Error> {
-    if let Some(table) = config.executors.get(name) {
-        let mut table = table.clone();
-        table.block.json.extend(extra);
-        return by_table(registry, &table, name, config);
+    /// Refuses an executor that the configuration does not offer, for a client that may not choose a program or an address: a
+    /// preset or an address that a person names needs no trust (X14).
+    ///
+    /// # Errors
+    /// [`codes::EXECUTOR_INVALID`].
+    pub(crate) fn ensure_offered(self, name: Option<&String>) -> Result<(), Error> {
+        let offered = self.offered();
+        let Some(name) = name.filter(|name| !offered.contains(name)) else { return Ok(()) };
+        let body = Body::new(format!("`{name}` is not an executor that this server offers"));
+        let help = format!("name one of {}, or add `[executors.NAME]` to quorate.toml", offered.join(", "));
+        Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)))
     }
-    let servers_file = config.path();
-    let (kind, mut block) = ready_made(registry, name);
-    let guessed = || wrong_guess::name(registry, name, config.executors.keys().map(String::as_str));
-    let is_address = block.contains_key("base_url");
-    let new = registry.executor_kind(kind).filter(|_| !is_address || guessed().is_none());
-    let Some(new) = new else {
-        let help =
-            guessed().map_or_else(|| known_executors(registry, config), |right| right_name(registry, &right));
-        let body = Body::new(format!("unknown executor `{name}`")).help(help);
-        let body = match place {
-            Some(place) => body.at(place.clone()),
-            None => body,
+
+    /// The default executor, with extra keys.
+    ///
+    /// # Errors
+    /// If there is no such executor, or it refuses its settings.
+    pub(crate) fn fallback(self, extra: Map<String, Json>) -> Result<SelectedExecutor, Error> {
+        self.by_name(NamedExecutor::by_person(self.registry.default_kind.unwrap_or_default()), extra)
+    }
+
+    /// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings. It gets extra keys
+    /// besides those of the table.
+    ///
+    /// # Errors
+    /// If there is no such executor, or it or a stand-in refuses its settings.
+    pub(crate) fn by_name(
+        self,
+        named: NamedExecutor<'_>,
+        extra: Map<String, Json>,
+    ) -> Result<SelectedExecutor, Error> {
+        let selected = self.alone(named, extra)?;
+        match self.config.executors.get(named.name).and_then(|table| table.fallback.as_ref()) {
+            Some(list) => selected.with_fallback(list, self, SelectedBy::File(&self.config.path())),
+            None => Ok(selected),
+        }
+    }
+
+    /// As [`by_name`](Self::by_name), without the stand-ins that its table names.
+    fn alone(
+        self,
+        NamedExecutor { name, place, by }: NamedExecutor<'_>,
+        extra: Map<String, Json>,
+    ) -> Result<SelectedExecutor, Error> {
+        let Executors { registry, config } = self;
+        if let Some(table) = config.executors.get(name) {
+            let mut table = table.clone();
+            table.block.json.extend(extra);
+            return self.by_table(&table, name);
+        }
+        let (kind, mut block) = ready_made(registry, name);
+        let guessed = || wrong_guess::name(registry, name, config.executors.keys().map(String::as_str));
+        let is_address = block.contains_key("base_url");
+        let new = registry.executor_kind(kind).filter(|_| !is_address || guessed().is_none());
+        let Some(new) = new else {
+            let help = guessed().map_or_else(|| self.known(), |right| right_name(registry, &right));
+            let mut body = Body::new(format!("unknown executor `{name}`")).help(help);
+            body.place = place.cloned();
+            return Err(Error::configuration(codes::KIND_UNKNOWN, body));
         };
-        return Err(Error::configuration(codes::KIND_UNKNOWN, body));
-    };
-    block.extend(extra);
-    let file = match by {
-        SelectedBy::Person => None,
-        SelectedBy::File(file) => Some(file),
-    };
-    let build = Build {
-        new,
-        kind: kind.to_owned(),
-        settings: settings(name, block, (None, None), &config.dir, Shared::of(config)),
-        limits: (None, None),
-        origin: Origin { file, servers: &servers_file },
-    };
-    build.finish(|refused| {
-        let mut report = Report::new();
-        report.refuse(codes::EXECUTOR_INVALID, with_help(Body::new(refused.message), refused.help));
-        report
-    })
+        block.extend(extra);
+        let file = match by {
+            SelectedBy::Person => None,
+            SelectedBy::File(file) => Some(file),
+        };
+        let origin = Origin { file, servers: &config.path() };
+        let settings = settings(name, block, (None, None), &config.dir, Shared::of(config));
+        construct((new, kind), settings, (None, None), origin).map_err(|refused| {
+            let body = with_help(Body::new(refused.message), refused.help);
+            Error::configuration(codes::EXECUTOR_INVALID, body)
+        })
+    }
+
+    fn known(self) -> String {
+        let ready_made = self.registry.presets().chain(self.registry.default_kind).map(str::to_owned);
+        let names: Vec<String> = self.config.executors.keys().cloned().chain(ready_made).collect();
+        format!(
+            "the executors are {}; add others as tables `[executors.<name>]` of quorate.toml",
+            names.join(", ")
+        )
+    }
 }
 
 /// The kind and the table of a name that no file configures: a preset, a preset with a model
@@ -453,34 +410,33 @@ impl Origin<'_> {
     }
 }
 
-struct Build<'a> {
-    new: ExecutorBuilder,
-    kind: String,
-    settings: Settings,
-    limits: Limits,
-    origin: Origin<'a>,
-}
-
-impl Build<'_> {
-    fn finish(mut self, refused: impl FnOnce(ConfigError) -> Report) -> Result<SelectedExecutor, Error> {
-        let executor = (self.new)(&self.settings)
-            .map_err(|error| Error::from_report(ErrorKind::Configuration, refused(error)))?;
-        let (timeout, retries) = self.limits;
-        self.settings.timeout = timeout.unwrap_or_else(|| executor.default_timeout());
-        self.settings.retries = retries.unwrap_or_else(|| executor.default_retries());
-        // Deadline, retries and concurrency are left out: a resumed run with a longer deadline uses the same executor.
-        let mut block = self.settings.block.clone();
-        for limit in ["max_processes", "concurrency", "idle", "pool"] {
-            block.remove(limit);
-        }
-        let settings = json!({
-            "name": self.settings.name,
-            "kind": self.kind,
-            "block": block,
-            "executor": executor.fingerprint(),
-        });
-        Ok(SelectedExecutor::of(executor, &self.settings, self.origin, settings))
+/// Builds an executor of a kind. Deadline and retries are those of the limits, else the executor's own.
+pub(super) fn construct(
+    (new, kind): (ExecutorBuilder, &str),
+    mut settings: Settings,
+    (timeout, retries): Limits,
+    origin: Origin<'_>,
+) -> Result<SelectedExecutor, ConfigError> {
+    let executor = new(&settings)?;
+    settings.timeout = timeout.unwrap_or_else(|| executor.default_timeout());
+    settings.retries = retries.unwrap_or_else(|| executor.default_retries());
+    // Deadline, retries and concurrency are left out: a resumed run with a longer deadline uses the same executor.
+    let mut block = settings.block.clone();
+    for limit in ["max_processes", "concurrency", "idle", "pool"] {
+        block.remove(limit);
     }
+    Ok(SelectedExecutor {
+        name: settings.name.as_str().into(),
+        needs: origin.needs(&*executor, &settings),
+        timeout: settings.timeout,
+        retries: settings.retries,
+        samples: 1,
+        settings: json!({
+            "name": settings.name, "kind": kind, "block": block, "executor": executor.fingerprint(),
+        }),
+        stand_ins: Vec::new(),
+        executor,
+    })
 }
 
 /// A refusal at a place of a file with this text.
@@ -510,16 +466,6 @@ fn right_name(registry: &Registry, right: &str) -> String {
         Some(service) => format!("write `{right}`; `quorate models {service}` lists the models"),
         None => format!("write `{right}`"),
     }
-}
-
-fn known_executors(registry: &Registry, config: &Configuration) -> String {
-    let mut names: Vec<String> = config.executors.keys().cloned().collect();
-    names.extend(registry.presets().map(str::to_owned));
-    names.extend(registry.default_kind.map(str::to_owned));
-    format!(
-        "the executors are {}; add others as tables `[executors.<name>]` of quorate.toml",
-        names.join(", ")
-    )
 }
 
 /// A named model.
@@ -566,24 +512,6 @@ pub(crate) fn with_model(
         Some(Ok(without)) if !without.about().asks_a_model => Err(asks_no_model(model, &without.name)),
         _ => built,
     }
-}
-
-/// Builds the executors that a council's file names for members, with their models. A model without an executor is for the
-/// default one, unless the council has a `runtime`.
-fn of_members(
-    registry: &Registry,
-    config: &Configuration,
-    council: &Council,
-    file: &Path,
-) -> Vec<Result<SelectedExecutor, Error>> {
-    let default = config.defaults.executor.as_ref().filter(|_| council.runtime.is_none());
-    let build = |own: &MemberSettings| {
-        let named = own.executor.as_ref().or(default.filter(|_| own.model.is_some()))?;
-        let named = NamedExecutor::by_file(named, file);
-        let build = |extra| by_name_with(registry, config, named, extra);
-        Some(with_model(NamedModel::by_file(own, Some(file)), build))
-    };
-    council.settings().filter_map(build).collect()
 }
 
 fn asks_no_model(model: NamedModel<'_>, executor: &str) -> Error {
@@ -639,58 +567,164 @@ const SAMPLES: &str = "samples";
 /// The keys that every executor accepts.
 const SHARED_KEYS: [&str; 3] = ["timeout", "retries", "fallback"];
 
-/// Builds the executor of a table of `quorate.toml`.
-fn by_table(
-    registry: &Registry,
-    table: &ExecutorTable,
-    name: &str,
-    config: &Configuration,
-) -> Result<SelectedExecutor, Error> {
-    let (new, kind) = table_kind(registry, table, name)?;
-    let file = config.path();
-    let origin = Origin { file: Some(&file), servers: &file };
-    let place = (&*config.dir, Shared::of(config));
-    let Some((wrap, named)) = registry.wrapper_kind(&kind).zip(table.block.json.get("source")) else {
-        return build((new, kind), name, table, place, origin, codes::EXECUTOR_INVALID);
-    };
-    // The model is the source's.
-    let mut table = table.clone();
-    let model = table.block.json.remove_entry("model");
-    let source = wrapped(registry, &table, named, config, model.into_iter().collect())?;
-    let inner =
-        Source { executor: Arc::clone(&source.executor), timeout: source.timeout, retries: source.retries };
-    let new: ExecutorBuilder = Arc::new(move |settings| wrap(settings, Some(inner.clone())));
-    let mut built = build((new, kind), name, &table, place, origin, codes::EXECUTOR_INVALID)?;
-    built.needs.extend(source.needs);
-    Ok(built)
-}
-
-/// The executor that a table's `source` names.
-fn wrapped(
-    registry: &Registry,
-    table: &ExecutorTable,
-    named: &Json,
-    config: &Configuration,
-    extra: Map<String, Json>,
-) -> Result<SelectedExecutor, Error> {
-    let refuse_source = |message: String, help: &str| {
-        refuse(codes::EXECUTOR_INVALID, table.block.body(Some("source"), message).help(help), &table.block)
-    };
-    let Some(source) = named.as_str() else {
-        return Err(refuse_source("`source` must be a string".to_owned(), "name an executor"));
-    };
-    let kind = match config.executors.get(source) {
-        Some(table) => table.kind.as_ref().map(|(kind, _)| kind.as_str()),
-        None => Some(source),
-    };
-    if kind.is_some_and(|kind| registry.wrapper_kind(kind).is_some()) {
-        let message = format!("`{source}` has a source of its own");
-        return Err(refuse_source(message, "name an executor without a source"));
+impl Executors<'_> {
+    /// Builds the executor of a table of `quorate.toml`.
+    fn by_table(self, table: &ExecutorTable, name: &str) -> Result<SelectedExecutor, Error> {
+        let Executors { registry, config } = self;
+        let (new, kind) = table_kind(registry, table, name)?;
+        let file = config.path();
+        let origin = Origin { file: Some(&file), servers: &file };
+        let place = (&*config.dir, Shared::of(config));
+        let Some((wrap, named)) = registry.wrapper_kind(&kind).zip(table.block.json.get("source")) else {
+            return build((new, &kind), name, table, place, origin, codes::EXECUTOR_INVALID);
+        };
+        // The model is the source's.
+        let mut table = table.clone();
+        let model = table.block.json.remove_entry("model");
+        let source = self.wrapped(&table, named, model.into_iter().collect())?;
+        let inner = Source {
+            executor: Arc::clone(&source.executor),
+            timeout: source.timeout,
+            retries: source.retries,
+        };
+        let new: ExecutorBuilder = Arc::new(move |settings| wrap(settings, Some(inner.clone())));
+        let mut built = build((new, &kind), name, &table, place, origin, codes::EXECUTOR_INVALID)?;
+        built.needs.extend(source.needs);
+        Ok(built)
     }
-    let place = table.block.place_of(Some("source"));
-    let file = config.path();
-    let named = NamedExecutor { name: source, place: Some(&place), by: SelectedBy::File(&file) };
-    alone(registry, config, named, extra)
+
+    /// The executor that a table's `source` names.
+    fn wrapped(
+        self,
+        table: &ExecutorTable,
+        named: &Json,
+        extra: Map<String, Json>,
+    ) -> Result<SelectedExecutor, Error> {
+        let refuse_source = |message: String, help: &str| {
+            let body = table.block.body(Some("source"), message).help(help);
+            refuse(codes::EXECUTOR_INVALID, body, &table.block)
+        };
+        let Some(source) = named.as_str() else {
+            return Err(refuse_source("`source` must be a string".to_owned(), "name an executor"));
+        };
+        let kind = match self.config.executors.get(source) {
+            Some(table) => table.kind.as_ref().map(|(kind, _)| kind.as_str()),
+            None => Some(source),
+        };
+        if kind.is_some_and(|kind| self.registry.wrapper_kind(kind).is_some()) {
+            let message = format!("`{source}` has a source of its own");
+            return Err(refuse_source(message, "name an executor without a source"));
+        }
+        let place = table.block.place_of(Some("source"));
+        let (file, place) = (self.config.path(), Some(&place));
+        self.alone(NamedExecutor { name: source, place, by: SelectedBy::File(&file) }, extra)
+    }
+
+    /// Builds the executors that a council's file names for members, with their models. A model without an executor is for
+    /// the default one, unless the council has a `runtime`.
+    fn of_members(self, council: &Council, file: &Path) -> Vec<Result<SelectedExecutor, Error>> {
+        let default = self.config.defaults.executor.as_ref().filter(|_| council.runtime.is_none());
+        let build = |own: &MemberSettings| {
+            let named = own.executor.as_ref().or(default.filter(|_| own.model.is_some()))?;
+            let named = NamedExecutor::by_file(named, file);
+            let model = NamedModel::by_file(own, Some(file));
+            Some(with_model(model, |extra| self.by_name(named, extra)))
+        };
+        council.settings().filter_map(build).collect()
+    }
+
+    /// Builds every executor that a council names, or else a configuration, without calling any. Returns the errors,
+    /// including those of MCP server tables and the embedder, and warnings about stand-ins that cannot be asked here, since
+    /// a program or a key is missing.
+    pub(crate) fn build_errors(self, council: Option<&Council>) -> (Vec<Error>, Vec<Body>) {
+        let config = self.config;
+        let build = |name: &str, place: Option<&Place>| {
+            self.alone(NamedExecutor { name, place, by: SelectedBy::Person }, Map::new())
+        };
+        let error = |(name, place): (&String, &Place)| build(name, Some(place)).err();
+        let (mut errors, stand_ins): (Vec<Error>, Vec<&(String, Place)>);
+        match council {
+            Some(council) => {
+                let dir = &council.dir;
+                let by_runtime = |table| by_runtime(self.registry, table, dir, dir).err();
+                errors = council.runtimes().filter_map(by_runtime).collect();
+                errors.extend(self.of_members(council, dir).into_iter().filter_map(Result::err));
+                stand_ins = council.stand_ins().collect();
+                errors.extend(stand_ins.iter().filter_map(|(name, place)| error((name, place))));
+            }
+            None => {
+                errors = config.executors.keys().filter_map(|name| build(name, None).err()).collect();
+                errors.extend(config.named_executors().filter_map(error));
+                errors.extend(server_errors(config, |_| true));
+                errors.extend(self.configured_meaning().err());
+                stand_ins = config.stand_ins().collect();
+            }
+        }
+        let warning = |(name, place): &(String, Place)| {
+            let refused = build(name, Some(place)).ok()?.executor.check_installed().err()?;
+            let body = Body::new(format!("`{name}` cannot stand in here: {}", refused.message));
+            Some(with_help(body.at(place.clone()), refused.help))
+        };
+        (errors, stand_ins.into_iter().filter_map(warning).collect())
+    }
+
+    /// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
+    /// invalid `url`s. They are refused even if no run uses that executor or server; other errors of a table stop only runs
+    /// that use it.
+    pub(crate) fn typos(self) -> Vec<Error> {
+        let Executors { registry, config } = self;
+        let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
+            Ok((new, _)) => {
+                let (block, limits) = (table.block.json.clone(), (table.timeout, table.retries));
+                let settings = settings(name, block, limits, &config.dir, Shared::of(config));
+                new(&settings).is_err_and(|refused| refused.is_unknown_key)
+            }
+            Err(_) => true,
+        };
+        let tables = config.executors.iter().filter(|(name, table)| is_mistyped(name, table));
+        let tables = tables.filter_map(|(name, table)| self.by_table(table, name).err());
+        let is_unknown = |name: &str| {
+            !config.executors.contains_key(name)
+                && registry.preset_kind(name).is_none()
+                && registry.executor_kind(name).is_none()
+        };
+        let named = config.named_executors().filter(|(name, _)| is_unknown(name));
+        let named = named.filter_map(|(name, at)| {
+            let named = NamedExecutor { name, place: Some(at), by: SelectedBy::Person };
+            self.by_name(named, Map::new()).err()
+        });
+        let is_typo = |refused: &ConfigError| refused.is_unknown_key || refused.key.as_deref() == Some("url");
+        tables.chain(named).chain(server_errors(config, is_typo)).chain(self.embedder_typo()).collect()
+    }
+
+    /// The side effects of the executors that a `quorate.toml` configures or names.
+    pub(crate) fn acts_of_tables(self) -> Vec<SideEffect> {
+        let file = self.config.path();
+        let tables = self.config.executors.keys().map(|name| (name, None));
+        let chosen = self.config.named_executors().map(|(name, place)| (name, Some(place)));
+        let by = SelectedBy::File(&file);
+        let named = tables.chain(chosen).map(|(name, place)| NamedExecutor { name, place, by });
+        let built = named.filter_map(|named| self.alone(named, Map::new()).ok());
+        built.flat_map(|chosen| chosen.needs()).flat_map(|need| need.acts).collect()
+    }
+
+    /// The side effects of a council's executors: the common one, and those of single members.
+    pub(crate) fn of_council(self, council: &Council, file: &Path) -> Vec<TrustRequest> {
+        let by_runtime = |table| by_runtime(self.registry, table, &council.dir, file).ok();
+        let built = council.runtimes().filter_map(by_runtime);
+        let named = self.of_members(council, file).into_iter().flatten();
+        let stand_ins = council.stand_ins().map(|one| NamedExecutor::by_file(one, file));
+        let stand_ins = stand_ins.filter_map(|named| self.alone(named, Map::new()).ok());
+        built.chain(named).chain(stand_ins).flat_map(|chosen| chosen.needs()).collect()
+    }
+
+    /// The side effects of executors that a manifest names.
+    pub(crate) fn of_names(self, names: &[String], manifest: &Path) -> Vec<TrustRequest> {
+        let by = SelectedBy::File(manifest);
+        let named = names.iter().map(|name| NamedExecutor { name, place: None, by });
+        let built = named.filter_map(|named| self.by_name(named, Map::new()).ok());
+        built.flat_map(|chosen| chosen.needs()).collect()
+    }
 }
 
 /// The kind of a table, which its preset or its command may imply.
@@ -754,12 +788,11 @@ pub(in crate::service) fn by_runtime(
         return Err(refuse(codes::KIND_UNKNOWN, body.help(help), &table.block));
     };
     let origin = Origin { file: Some(file), servers: file };
-    let (new, name) = ((new, kind.clone()), kind);
-    build(new, name, table, (dir, Shared::default()), origin, codes::RUNTIME_UNSUPPORTED)
+    build((new, kind), kind, table, (dir, Shared::default()), origin, codes::RUNTIME_UNSUPPORTED)
 }
 
 fn build(
-    (new, kind): (ExecutorBuilder, String),
+    kind: (ExecutorBuilder, &str),
     name: &str,
     table: &ExecutorTable,
     (dir, shared): (&Path, Shared),
@@ -768,7 +801,7 @@ fn build(
 ) -> Result<SelectedExecutor, Error> {
     let limits = (table.timeout, table.retries);
     let settings = settings(name, table.block.json.clone(), limits, dir, shared);
-    Build { new, kind, settings, limits, origin }.finish(|mut refused| {
+    construct(kind, settings, limits, origin).map_err(|mut refused| {
         // The adapter does not know the common keys, so it cannot suggest them.
         let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
         if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
@@ -783,15 +816,15 @@ fn build(
             Some(_) => codes::EXECUTOR_INVALID,
         };
         let body = with_help(table.block.body(refused.key.as_deref(), refused.message), refused.help);
-        *refuse(code, body, &table.block).report
+        refuse(code, body, &table.block)
     })
 }
 
 /// The settings of `quorate.toml` that executors read besides their own table.
 #[derive(Default)]
-struct Shared {
-    servers: Servers,
-    prices: Option<PathBuf>,
+pub(super) struct Shared {
+    pub servers: Servers,
+    pub prices: Option<PathBuf>,
 }
 
 impl Shared {
@@ -803,7 +836,13 @@ impl Shared {
 /// The timeout and the retries that a table sets; the executor has defaults for both.
 type Limits = (Option<Duration>, Option<u32>);
 
-fn settings(name: &str, block: Map<String, Json>, limits: Limits, dir: &Path, shared: Shared) -> Settings {
+pub(super) fn settings(
+    name: &str,
+    block: Map<String, Json>,
+    limits: Limits,
+    dir: &Path,
+    shared: Shared,
+) -> Settings {
     Settings {
         name: name.to_owned(),
         timeout: limits.0.unwrap_or_default(),
@@ -819,78 +858,8 @@ fn refuse(code: RefusalCode, body: Body, block: &Block) -> Error {
     refuse_in(code, body, &block.source)
 }
 
-/// Builds every executor that a council names, or else a configuration, without calling any. Returns the errors, including
-/// those of MCP server tables and the embedder, and warnings about stand-ins that cannot be asked here, since a program or a
-/// key is missing.
-pub(crate) fn build_errors(
-    registry: &Registry,
-    config: &Configuration,
-    council: Option<&Council>,
-) -> (Vec<Error>, Vec<Body>) {
-    let build = |name: &String, place: Option<&Place>| {
-        alone(registry, config, NamedExecutor { name, place, by: SelectedBy::Person }, Map::new())
-    };
-    let error = |(name, place): (&String, &Place)| build(name, Some(place)).err();
-    let (mut errors, stand_ins): (Vec<Error>, Vec<&(String, Place)>);
-    match council {
-        Some(council) => {
-            let dir = &council.dir;
-            errors =
-                council.runtimes().filter_map(|table| by_runtime(registry, table, dir, dir).err()).collect();
-            errors.extend(of_members(registry, config, council, dir).into_iter().filter_map(Result::err));
-            stand_ins = council.stand_ins().collect();
-            errors.extend(stand_ins.iter().filter_map(|(name, place)| error((name, place))));
-        }
-        None => {
-            errors = config.executors.keys().filter_map(|name| build(name, None).err()).collect();
-            errors.extend(config.named_executors().filter_map(error));
-            errors.extend(server_errors(config));
-            errors.extend(configured_meaning(registry, config).err());
-            stand_ins = config.stand_ins().collect();
-        }
-    }
-    let warning = |(name, place): &(String, Place)| {
-        let refused = build(name, Some(place)).ok()?.executor.check_installed().err()?;
-        let body = Body::new(format!("`{name}` cannot stand in here: {}", refused.message));
-        Some(with_help(body.at(place.clone()), refused.help))
-    };
-    (errors, stand_ins.into_iter().filter_map(warning).collect())
-}
-
-/// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
-/// invalid `url`s. They are refused even if no run uses that executor or server; other errors of a table stop only runs
-/// that use it.
-pub(crate) fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
-    let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
-        Ok((new, _)) => {
-            let (block, limits) = (table.block.json.clone(), (table.timeout, table.retries));
-            let settings = settings(name, block, limits, &config.dir, Shared::of(config));
-            new(&settings).is_err_and(|refused| refused.is_unknown_key)
-        }
-        Err(_) => true,
-    };
-    let tables = config.executors.iter().filter(|(name, table)| is_mistyped(name, table));
-    let tables = tables.filter_map(|(name, table)| by_table(registry, table, name, config).err());
-    let is_unknown = |name: &str| {
-        !config.executors.contains_key(name)
-            && registry.preset_kind(name).is_none()
-            && registry.executor_kind(name).is_none()
-    };
-    let named = config.named_executors().filter(|(name, _)| is_unknown(name));
-    let named =
-        named.filter_map(|(name, at)| by_name(registry, config, name, Some(at), SelectedBy::Person).err());
-    let servers = server_errors_where(config, |refused| {
-        refused.is_unknown_key || refused.key.as_deref() == Some("url")
-    });
-    tables.chain(named).chain(servers).chain(embedder_typo(registry, config)).collect()
-}
-
-/// The tables of MCP servers that cannot be read.
-pub(crate) fn server_errors(config: &Configuration) -> Vec<Error> {
-    server_errors_where(config, |_| true)
-}
-
-fn server_errors_where(config: &Configuration, matters: impl Fn(&ConfigError) -> bool) -> Vec<Error> {
+/// The tables of MCP servers that cannot be read, for reasons that matter.
+pub(crate) fn server_errors(config: &Configuration, matters: impl Fn(&ConfigError) -> bool) -> Vec<Error> {
     let unread = config.servers.iter().filter_map(|(id, table)| {
         let refused = process::check_server(&table.json).err().filter(&matters)?;
         let message = format!("[mcp.{id}]: {}", refused.message);
@@ -903,44 +872,6 @@ fn server_errors_where(config: &Configuration, matters: impl Fn(&ConfigError) ->
 /// The side effects of connecting to servers.
 pub(crate) fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
     servers.iter().map(|(id, table)| process::server_side_effect(id, table, dir)).collect()
-}
-
-/// The side effects of the executors that a `quorate.toml` configures or names.
-pub(crate) fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec<SideEffect> {
-    let file = config.path();
-    let tables = config.executors.keys().map(|name| (name, None));
-    let chosen = config.named_executors().map(|(name, place)| (name, Some(place)));
-    let by = SelectedBy::File(&file);
-    let named = tables.chain(chosen).map(|(name, place)| NamedExecutor { name, place, by });
-    let built = named.filter_map(|named| alone(registry, config, named, Map::new()).ok());
-    built.flat_map(|chosen| chosen.needs()).flat_map(|need| need.acts).collect()
-}
-
-/// The side effects of a council's executors: the common one, and those of single members.
-pub(crate) fn of_council(
-    registry: &Registry,
-    config: &Configuration,
-    council: &Council,
-    file: &Path,
-) -> Vec<TrustRequest> {
-    let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
-    let named = of_members(registry, config, council, file).into_iter().flatten();
-    let stand_ins = council.stand_ins().map(|one| NamedExecutor::by_file(one, file));
-    let stand_ins = stand_ins.filter_map(|named| alone(registry, config, named, Map::new()).ok());
-    built.chain(named).chain(stand_ins).flat_map(|chosen| chosen.needs()).collect()
-}
-
-/// The side effects of executors that a manifest names.
-pub(crate) fn of_names(
-    registry: &Registry,
-    config: &Configuration,
-    names: &[String],
-    manifest: &Path,
-) -> Vec<TrustRequest> {
-    let built = names
-        .iter()
-        .filter_map(|name| by_name(registry, config, name, None, SelectedBy::File(manifest)).ok());
-    built.flat_map(|chosen| chosen.needs()).collect()
 }
 
 /// The deadline of one comparison, if the table has none.
@@ -992,62 +923,49 @@ impl SelectedMeaning {
     }
 }
 
-/// What a configuration compares meanings with: the executor of `[meaning]`, or the embedder; `None` without either table.
-///
-/// # Errors
-/// [`codes::EMBEDDER_INVALID`] if the table cannot be used, and as [`by_name`].
-pub(crate) fn configured_meaning(
-    registry: &Registry,
-    config: &Configuration,
-) -> Result<Option<SelectedMeaning>, Error> {
-    if let Some(MeaningTable { executor: (name, place), threshold }) = &config.meaning {
-        let executor = by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
-        executor.ensure_answers(answers::Schema::Predicate)?;
-        let settings = json!({"question": executor.recorded_settings(), "threshold": threshold});
-        let (config, needs) = executor.clone().into_unadmitted_config();
-        let meaning = Meaning::Question(Box::new(MeaningQuestion { config, threshold: *threshold }));
-        return Ok(Some(SelectedMeaning { meaning, asked: Some(executor), needs, settings }));
+impl Executors<'_> {
+    /// What a configuration compares meanings with: the executor of `[meaning]`, or the embedder; `None` without either
+    /// table.
+    ///
+    /// # Errors
+    /// [`codes::EMBEDDER_INVALID`] if the table cannot be used, and as [`by_name`](Self::by_name).
+    pub(crate) fn configured_meaning(self) -> Result<Option<SelectedMeaning>, Error> {
+        let config = self.config;
+        if let Some(MeaningTable { executor, threshold }) = &config.meaning {
+            let executor = self.by_name(NamedExecutor::by_file(executor, &config.path()), Map::new())?;
+            executor.ensure_answers(answers::Schema::Predicate)?;
+            let settings = json!({"question": executor.recorded_settings(), "threshold": threshold});
+            let (config, needs) = executor.clone().into_unadmitted_config();
+            let meaning = Meaning::Question(Box::new(MeaningQuestion { config, threshold: *threshold }));
+            return Ok(Some(SelectedMeaning { meaning, asked: Some(executor), needs, settings }));
+        }
+        let Some(table) = &config.embedder else { return Ok(None) };
+        let embedder = self.build_embedder(table).map_err(|refused| refused_embedder(table, refused))?;
+        let named = |act: SideEffect| SideEffect { what: format!("{} (embedder)", act.what), ..act };
+        let acts = embedder.side_effects().into_iter().map(named).collect();
+        let needs = vec![TrustRequest { file: config.path(), acts }];
+        let (meaning, settings) = (Meaning::Embedder(embedder), json!(table.block.json));
+        Ok(Some(SelectedMeaning { meaning, asked: None, needs, settings }))
     }
-    let Some(table) = &config.embedder else { return Ok(None) };
-    let built = build_embedder(registry, config, table);
-    let embedder = built.map_err(|refused| refusal(codes::EMBEDDER_INVALID, table, refused))?;
-    let named = |act: SideEffect| SideEffect { what: format!("{} (embedder)", act.what), ..act };
-    let acts = embedder.side_effects().into_iter().map(named).collect();
-    let needs = vec![TrustRequest { file: config.path(), acts }];
-    let (meaning, settings) = (Meaning::Embedder(embedder), json!(table.block.json));
-    Ok(Some(SelectedMeaning { meaning, asked: None, needs, settings }))
+
+    /// A misspelled key of the embedder's table. It is refused even if no run needs the embedder.
+    fn embedder_typo(self) -> Option<Error> {
+        let table = self.config.embedder.as_ref()?;
+        let refused = self.build_embedder(table).err().filter(|refused| refused.is_unknown_key)?;
+        Some(refused_embedder(table, refused))
+    }
+
+    fn build_embedder(self, table: &EmbedderTable) -> Result<Arc<dyn Embedder>, ConfigError> {
+        let Some(new) = self.registry.embedder() else {
+            return Err(ConfigError::for_block("this program has no configurable embedder"));
+        };
+        let shared = Shared { servers: Servers::default(), prices: budget::prices(self.config) };
+        let limits = (Some(table.timeout.unwrap_or(DEFAULT_TIMEOUT)), None);
+        new(&settings("embedder", table.block.json.clone(), limits, &self.config.dir, shared))
+    }
 }
 
-/// A misspelled key of the table. It is refused even if no run needs the embedder.
-pub(crate) fn embedder_typo(registry: &Registry, config: &Configuration) -> Option<Error> {
-    let table = config.embedder.as_ref()?;
-    let refused = build_embedder(registry, config, table).err().filter(|refused| refused.is_unknown_key)?;
-    Some(refusal(codes::EMBEDDER_INVALID, table, refused))
-}
-
-fn build_embedder(
-    registry: &Registry,
-    config: &Configuration,
-    table: &EmbedderTable,
-) -> Result<Arc<dyn Embedder>, ConfigError> {
-    let Some(new) = registry.embedder.clone() else {
-        return Err(ConfigError::for_block("this program has no configurable embedder"));
-    };
-    new(&Settings {
-        name: "embedder".to_owned(),
-        timeout: table.timeout.unwrap_or(DEFAULT_TIMEOUT),
-        retries: 0,
-        dir: config.dir.clone(),
-        block: table.block.json.clone(),
-        servers: Servers::default(),
-        prices: budget::prices(config),
-    })
-}
-
-fn refusal(code: RefusalCode, table: &EmbedderTable, refused: ConfigError) -> Error {
-    let mut report = Report::new();
-    report.add_source(table.block.place.file.clone(), table.block.source.clone());
+fn refused_embedder(table: &EmbedderTable, refused: ConfigError) -> Error {
     let body = table.block.body(refused.key.as_deref(), format!("[embedder]: {}", refused.message));
-    report.refuse(code, with_help(body, refused.help));
-    Error::from_report(ErrorKind::Configuration, report)
+    refuse(codes::EMBEDDER_INVALID, with_help(body, refused.help), &table.block)
 }

@@ -119,10 +119,9 @@ impl Guard {
             // If two files share a place, the ledger's place is rarely the mistake, so the error names the other.
             (FileRole::Ledger, ledger.file(), "the ledger"),
         ];
-        let resolved = guard.resolve(links);
         for (role, path, what) in named {
             let Some(path) = path else { continue };
-            if let Some(why) = resolved.occupant(&links.resolve(path), path, Some(role)) {
+            if let Some(why) = guard.occupant_by(links, path, Some(role)) {
                 let shown = display_path(environment, path);
                 let body = Body::new(format!("{what} cannot be {shown}: {why}"));
                 let help = "choose another file in the configuration";
@@ -188,62 +187,32 @@ impl Guard {
 
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.
     pub fn occupant(&self, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
-        let links = Resolver::default();
-        self.resolve(&links).occupant(&links.resolve(path), path, role)
+        self.occupant_by(&Resolver::default(), path, role)
     }
 
-    fn resolve(&self, links: &Resolver) -> ResolvedGuard {
-        let resolved = |(role, path): &(FileRole, PathBuf)| Resolved {
-            role: *role,
-            place: links.resolve(path),
-            id: file_id(path),
-        };
-        let all = |named: &[(FileRole, PathBuf)]| named.iter().map(resolved).collect();
-        ResolvedGuard { files: all(&self.files), folders: all(&self.folders) }
-    }
-}
-
-/// A guard with resolved paths, for several checks at one time.
-struct ResolvedGuard {
-    files: Vec<Resolved>,
-    folders: Vec<Resolved>,
-}
-
-/// A protected file or folder, with its location on disk.
-struct Resolved {
-    role: FileRole,
-    /// Its path without links.
-    place: PathBuf,
-    id: Option<(u64, u64)>,
-}
-
-impl Resolved {
-    /// Whether a path without links, whose file has the identity `id`, is this one, or would be if it were created.
-    fn is(&self, place: &Path, id: Option<(u64, u64)>) -> bool {
-        self.place == place || (self.id.is_some() && self.id == id)
-    }
-}
-
-impl ResolvedGuard {
-    /// Why `path`, which leads to `place`, is protected from writes by `role`.
-    fn occupant(&self, place: &Path, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
+    fn occupant_by(&self, links: &Resolver, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
+        let place = &links.resolve(path);
         if let Some(why) = place_of_others(path, place) {
             return Some(why);
         }
         let above: Vec<_> = place.ancestors().map(|dir| (dir, file_id(dir))).collect();
         let (_, id) = above.first()?;
-        let mut others = self.files.iter().filter(|file| Some(file.role) != role);
-        if let Some(found) = others.find(|file| file.is(place, *id)) {
-            return Some(found.role.occupies());
+        // Whether the path, whose file has the identity `id`, is that file, or would be if it were created.
+        let is_at = |file: &Path, place: &Path, id: Option<(u64, u64)>| {
+            links.resolve(file) == place || (id.is_some() && file_id(file) == id)
+        };
+        let mut others = self.files.iter().filter(|(kept, _)| Some(*kept) != role);
+        if let Some((kept, _)) = others.find(|(_, file)| is_at(file, place, *id)) {
+            return Some(kept.occupies());
         }
         let is_linked = disk::has_other_names(place);
-        let in_folder = |folder: &Resolved| {
-            let files = || disk::walk(&folder.place).unwrap_or_default();
-            above.iter().any(|(dir, id)| folder.is(dir, *id))
+        let in_folder = |folder: &Path| {
+            let files = || disk::walk(folder).unwrap_or_default();
+            above.iter().any(|(dir, id)| is_at(folder, dir, *id))
                 || (is_linked && files().iter().any(|file| disk::is_same_file(&file.path, place)))
         };
-        if let Some(found) = self.folders.iter().find(|folder| in_folder(folder)) {
-            return Some(found.role.occupies());
+        if let Some((kept, _)) = self.folders.iter().find(|(_, folder)| in_folder(folder)) {
+            return Some(kept.occupies());
         }
         let name = place.file_name()?.to_str()?;
         if role != Some(FileRole::Configuration) && (name == "quorate.toml" || COUNCIL_FILES.contains(&name))

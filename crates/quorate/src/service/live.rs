@@ -208,7 +208,7 @@ pub struct LiveMember {
 }
 
 /// A question to a member
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Question {
     /// The step that asks it, such as r1
     pub step: String,
@@ -229,10 +229,11 @@ pub struct Question {
 }
 
 /// How far a question is
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionState {
     /// It is asked in a later step
+    #[default]
     Waiting,
     /// It was asked, and no attempt has failed
     Asked,
@@ -242,19 +243,6 @@ pub enum QuestionState {
     Answered,
     /// It ended without an answer
     Missing,
-}
-
-impl QuestionState {
-    /// The word of the JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            QuestionState::Waiting => "waiting",
-            QuestionState::Asked => "asked",
-            QuestionState::Retrying => "retrying",
-            QuestionState::Answered => "answered",
-            QuestionState::Missing => "missing",
-        }
-    }
 }
 
 /// The known state of a question, by its invocation.
@@ -299,7 +287,7 @@ pub(crate) fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Re
     for (member, step) in planned.into_iter().filter(|_| decided.is_none()) {
         let Some(known) = members.iter_mut().find(|known| known.member == member) else { continue };
         if !known.questions.iter().any(|question| question.step == step) {
-            known.questions.push(Question::new(step, QuestionState::Waiting));
+            known.questions.push(Question { step, ..Question::default() });
         }
     }
     let caps = budget::recorded(&history.opened);
@@ -346,13 +334,6 @@ impl Live {
     }
 }
 
-impl Question {
-    fn new(step: String, state: QuestionState) -> Question {
-        let (why, bytes, since, limit_ms, took_ms) = (None, None, None, None, None);
-        Question { step, state, why, attempts: 0, bytes, since, limit_ms, took_ms }
-    }
-}
-
 impl Asked {
     fn is_done(&self) -> bool {
         matches!(self.question.state, QuestionState::Answered | QuestionState::Missing)
@@ -365,7 +346,7 @@ fn fold(record: &Record, asked: &mut Vec<(Name, Asked)>) {
         for id in intent.invocations {
             let (step, member) = step_and_member(&id);
             let since = Some(timestamp::format(record.at_ms));
-            let question = Question { since, ..Question::new(step, QuestionState::Asked) };
+            let question = Question { step, since, state: QuestionState::Asked, ..Question::default() };
             asked.retain(|(known, _)| *known != id);
             asked.push((id, Asked { member, question, asked_ms: record.at_ms }));
         }
@@ -384,17 +365,14 @@ fn fold(record: &Record, asked: &mut Vec<(Name, Asked)>) {
 }
 
 fn consulted(ended: Consultation, at_ms: i64, asked: &mut Vec<(Name, Asked)>) {
-    let has_answered = ended.status == Status::Answered;
-    let mut question = Question::new(ended.step.to_string(), QuestionState::Missing);
-    question.attempts = ended.attempts;
-    match has_answered {
-        true => question.state = QuestionState::Answered,
-        false => {
-            let status = ended.status.as_str().replace('_', " ");
-            let text = ended.text.filter(|text| !text.trim().is_empty());
-            question.why = Some(text.map_or(status.clone(), |text| format!("{status}: {text}")));
-        }
-    }
+    let why = (ended.status != Status::Answered).then(|| {
+        let status = ended.status.as_str().replace('_', " ");
+        let text = ended.text.filter(|text| !text.trim().is_empty());
+        text.map_or(status.clone(), |text| format!("{status}: {text}"))
+    });
+    let state = if why.is_none() { QuestionState::Answered } else { QuestionState::Missing };
+    let (step, attempts) = (ended.step.to_string(), ended.attempts);
+    let question = Question { step, state, why, attempts, ..Question::default() };
     let mut known = Asked { member: ended.member.to_string(), question, asked_ms: at_ms };
     match asked.iter_mut().find(|(id, _)| *id == ended.invocation) {
         Some((_, asked)) => {

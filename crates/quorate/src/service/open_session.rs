@@ -12,8 +12,9 @@ use quorate_ledger::runs::RunRow;
 use super::environment::Environment;
 use super::error::Error;
 use super::finalize::finalize;
+use super::keys::WorkspaceKeys;
 use super::ledger::gc;
-use super::session::{LedgerSession, WorkspaceResources};
+use super::session::LedgerSession;
 use super::workspace::{self, Workspace};
 
 /// Opens ledger and log.
@@ -22,33 +23,21 @@ use super::workspace::{self, Workspace};
 /// If the ledger cannot be opened.
 #[crate::boxed]
 pub(crate) async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
-    let resources = WorkspaceResources::of(&environment, &workspace);
-    Box::pin(open_with(environment, resources, workspace)).await
+    let keys = WorkspaceKeys::of(&environment, &workspace);
+    Box::pin(open_with(environment, keys, workspace)).await
 }
 
-/// Opens ledger and log read-only.
-///
-/// # Errors
-/// If the ledger does not exist or cannot be read.
-#[crate::boxed]
-pub(crate) async fn open_read_only(
-    environment: Environment,
-    workspace: Workspace,
-) -> Result<LedgerSession, Error> {
-    Box::pin(LedgerSession::open_read_only(environment, workspace)).await
-}
-
-/// As [`open`], with the configuration of another workspace; ledger, keys, log and witness are those of `resources`.
+/// As [`open`], with keys that may be those of another workspace.
 ///
 /// # Errors
 /// As [`open`].
 #[crate::boxed]
 pub(crate) async fn open_with(
     environment: Environment,
-    resources: WorkspaceResources,
-    configuration: Workspace,
+    keys: WorkspaceKeys,
+    workspace: Workspace,
 ) -> Result<LedgerSession, Error> {
-    let session = Box::pin(LedgerSession::open(environment, resources, configuration)).await?;
+    let session = Box::pin(LedgerSession::open(environment, keys, workspace)).await?;
     if session.store.read_only_reason().is_none() {
         Box::pin(reconcile(&session)).await?;
     }

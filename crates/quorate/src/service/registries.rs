@@ -1,7 +1,6 @@
 //! The registries of a running program: built-in adapters, and the extensions of the embedding program.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use quorate_adapters::default_registry;
@@ -22,23 +21,14 @@ use regex::RegexBuilder;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The registries of a running program.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Registries {
     rules: Rules,
     gathers: BTreeSet<String>,
     extensions: Extensions,
     registry: Arc<Registry>,
-    lifecycles: Lifecycles,
-}
-
-/// Lifecycles of the embedding program.
-#[derive(Clone, Default)]
-struct Lifecycles(Vec<Arc<dyn Lifecycle>>);
-
-impl fmt::Debug for Lifecycles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|extension| extension.kind())).finish()
-    }
+    /// Lifecycles of the embedding program.
+    pub(crate) lifecycles: Vec<Arc<dyn Lifecycle>>,
 }
 
 impl Default for Registries {
@@ -49,17 +39,12 @@ impl Default for Registries {
             gathers: gather::BUILT_IN.map(str::to_owned).into(),
             extensions: Extensions::default(),
             registry: Arc::new(built_in_registry()),
-            lifecycles: Lifecycles::default(),
+            lifecycles: Vec::new(),
         }
     }
 }
 
 impl Registries {
-    /// The built-in adapters only.
-    pub fn new() -> Self {
-        Registries::default()
-    }
-
     /// Registers a kind of synthesis rule.
     ///
     /// # Errors
@@ -90,11 +75,6 @@ impl Registries {
         self.extensions.meaning = Some(Meaning::Embedder(embedder));
     }
 
-    /// Adds a lifecycle listener, which receives events after the hooks of the manifests.
-    pub(crate) fn add_lifecycle(&mut self, lifecycle: Arc<dyn Lifecycle>) {
-        self.lifecycles.0.push(lifecycle);
-    }
-
     /// The adapters, to register more of them.
     pub(crate) fn registry_mut(&mut self) -> &mut Registry {
         Arc::make_mut(&mut self.registry)
@@ -103,11 +83,6 @@ impl Registries {
     /// The adapters, by port and kind.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
-    }
-
-    /// The lifecycle listeners.
-    pub fn lifecycles(&self) -> &[Arc<dyn Lifecycle>] {
-        &self.lifecycles.0
     }
 
     /// The extensions that a run may call.

@@ -26,7 +26,7 @@ use super::run_spec::{self, ProtocolSetup as _, RunOptions, RunSpec};
 use super::runs::{self, Recorded};
 use super::session::LedgerSession;
 use super::signer::KeySource;
-use super::{budget, convene, review};
+use super::{convene, review};
 use crate::view::layout::{one_line, truncate};
 use crate::view::wording::amount;
 use crate::view::{Doc, Entry};
@@ -111,15 +111,9 @@ fn resumed_review(
     options: &RunOptions,
     policy: Option<VerdictPolicy>,
 ) -> Result<RunSpec<Setup>, Error> {
-    let start = run_opened::start_options(history);
-    let options = RunOptions {
-        executor: options.executor.clone().or(start.executor),
-        model: options.model.clone().or(history.opened.model.clone()),
-        caps: options
-            .caps_resumed(budget::configured(&session.workspace.config), budget::recorded(&history.opened)),
-        ..options.clone()
-    };
-    review::build(&session.environment, &session.workspace, &options, policy.or(start.policy))
+    let recorded = history.opened.setup.get("policy").and_then(Json::as_str).and_then(VerdictPolicy::parse);
+    let options = options.resumed(&session.workspace, &history.opened);
+    review::build(&session.environment, &session.workspace, &options, policy.or(recorded))
 }
 
 fn ensure_same_input(session: &LedgerSession, history: &History, spec: &RunSpec<Setup>) -> Result<(), Error> {

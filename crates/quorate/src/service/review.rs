@@ -157,21 +157,6 @@ pub(crate) async fn open_session(
     open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
-/// Checks, without a ledger, that an artifact can be reviewed: valid configuration, available executor, enforceable
-/// caps.
-///
-/// # Errors
-/// If configuration or executor are unusable.
-pub(crate) fn check(
-    environment: &Environment,
-    places: &PathOverrides,
-    artifact: &Artifact,
-    request: &ReviewRequest,
-) -> Result<(), Error> {
-    let workspace = load(environment, places, artifact)?;
-    build(environment, &workspace, &request.options, request.policy)?.admit(environment).map(drop)
-}
-
 /// Whether a member of an artifact's council asks a model. Calls no member.
 ///
 /// # Errors
@@ -187,8 +172,8 @@ pub(crate) fn asks_a_model(
     Ok(selected.iter().any(|(_, executor)| executor.about().asks_a_model))
 }
 
-/// The expected cost of reviewing an artifact; empty if its tier is skipped. Calls no member, and neither needs nor
-/// creates a ledger.
+/// The run of reviewing an artifact, and its expected cost; empty if its tier is skipped. Calls no member, and neither
+/// needs nor creates a ledger.
 ///
 /// # Errors
 /// If configuration or executor are unusable.
@@ -311,7 +296,7 @@ pub(crate) fn select_executors<'w>(
     options: &'w RunOptions,
 ) -> Result<Vec<(&'w str, SelectedExecutor)>, Error> {
     ensure_known_members(workspace)?;
-    executor::ensure_offered(&workspace.registry, &workspace.config, options.client_executor())?;
+    workspace.executors().ensure_offered(options.client_executor())?;
     let mut built: Vec<(Choice<'w>, SelectedExecutor)> = Vec::new();
     let mut selected = Vec::new();
     for (member, own) in workspace.council.member_ids().zip(workspace.council.settings()) {
@@ -370,13 +355,12 @@ pub(crate) async fn tier_model(
     mut permit: Option<Permit>,
 ) -> Result<TierModel, Error> {
     let workspace = &session.workspace;
-    let (registry, config, caps) = (&workspace.registry, &workspace.config, caps(workspace, options));
+    let (config, caps) = (&workspace.config, caps(workspace, options));
     let classifier = match config.council.tiers.as_ref().filter(|_| options.executor.is_none()) {
         None => adjudicator_executor(workspace, options)?,
-        Some((name, place)) => {
+        Some(named) => {
             let file = config.path();
-            let by = SelectedBy::File(&file);
-            let chosen = executor::by_name(registry, config, name, Some(place), by)?;
+            let chosen = workspace.executors().by_name(NamedExecutor::by_file(named, &file), Map::new())?;
             chosen.ensure_answers(answers::Schema::Tier)?;
             if permit.is_some() {
                 permit = Some(trust::admit(&session.environment, chosen.needs())?);
@@ -481,20 +465,20 @@ impl<'w> Choice<'w> {
     }
 
     fn build(self, workspace: &Workspace) -> Result<SelectedExecutor, Error> {
-        let (registry, config, council) = (&workspace.registry, &workspace.config, &workspace.council);
+        let (executors, council) = (workspace.executors(), &workspace.council);
         let build = |extra: Map<String, Json>| match self.source {
-            Source::Named(named) => executor::by_name_with(registry, config, named, extra),
+            Source::Named(named) => executors.by_name(named, extra),
             Source::Runtime(table) => {
                 let mut table = table.clone();
                 table.block.json.extend(extra);
                 let file = workspace.council_path.as_deref().unwrap_or(&council.dir);
-                executor::by_runtime(registry, &table, &council.dir, file)
+                executor::by_runtime(executors.registry, &table, &council.dir, file)
             }
-            Source::Unnamed => executor::fallback_with(registry, config, extra),
+            Source::Unnamed => executors.fallback(extra),
         };
         let selected = with_model(self.model, build)?;
         match self.fallback {
-            Some((list, file)) => selected.with_fallback(list, (registry, config), SelectedBy::File(file)),
+            Some((list, file)) => selected.with_fallback(list, executors, SelectedBy::File(file)),
             None => Ok(selected),
         }
     }

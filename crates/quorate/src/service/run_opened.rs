@@ -1,16 +1,13 @@
 //! Reads the first record of a run: whether it is an assembly's, its options, setup, seed and input.
 
-use std::path::PathBuf;
-
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::record::RunOpened;
 use quorate_kernel::{canonical, entropy};
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::council::VerdictPolicy;
+use quorate_protocol::assembly;
 use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::VERSION;
-use quorate_protocol::{Json, assembly};
 
 use super::error::{Error, ErrorKind};
 
@@ -22,30 +19,6 @@ pub(crate) fn is_assembly(history: &History) -> bool {
 /// Whether this first record is that of an assembly's run.
 pub(crate) fn is_assembly_opening(opened: &RunOpened) -> bool {
     Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
-}
-
-/// The options that a run was started with, for a resume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StartOptions {
-    /// The council's file; `None` for the built-in one.
-    pub config: Option<PathBuf>,
-    /// `quorate.toml`; `None` without one.
-    pub host: Option<PathBuf>,
-    /// The executor that the user named for all members.
-    pub executor: Option<String>,
-    pub policy: Option<VerdictPolicy>,
-}
-
-/// How a run was started, from its first record.
-pub(crate) fn start_options(history: &History) -> StartOptions {
-    let opened = &history.opened;
-    let policy = opened.setup.get("policy").and_then(Json::as_str);
-    StartOptions {
-        config: opened.config.as_ref().map(PathBuf::from),
-        host: opened.host.as_ref().map(PathBuf::from),
-        executor: opened.executor.clone().flatten(),
-        policy: policy.and_then(VerdictPolicy::parse),
-    }
 }
 
 /// The setup of an assembly's run; `None` for other runs.

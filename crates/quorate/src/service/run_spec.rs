@@ -401,8 +401,8 @@ const MODE: &str = "mode";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     /// The combined hash's key: `council` or `assembly`.
-    whole: Cow<'static, str>,
-    components: Vec<(Cow<'static, str>, String)>,
+    whole: String,
+    components: Vec<(String, String)>,
 }
 
 impl Fingerprint {
@@ -448,14 +448,14 @@ impl Fingerprint {
     }
 
     fn new(whole: &'static str, components: Vec<(&'static str, String)>) -> Self {
-        let owned = components.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
-        Fingerprint { whole: Cow::Borrowed(whole), components: owned.collect() }
+        let owned = components.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Fingerprint { whole: whole.to_owned(), components: owned.collect() }
     }
 
     /// Adds the input, by the SHA-256 of its bytes.
     #[must_use]
     pub(crate) fn with_input(mut self, sha256: &str) -> Self {
-        self.components.push((Cow::Borrowed(INPUT), sha256.to_owned()));
+        self.components.push((INPUT.to_owned(), sha256.to_owned()));
         self
     }
 
@@ -467,15 +467,14 @@ impl Fingerprint {
 
     /// The form of `run.opened`.
     pub(crate) fn recorded(&self) -> Map<String, Json> {
-        let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
-        let whole = (self.whole.to_string(), json!(self.combined()));
+        let named = self.components.iter().map(|(name, value)| (name.clone(), json!(value)));
+        let whole = (self.whole.clone(), json!(self.combined()));
         named.chain([whole]).collect()
     }
 
     /// The components that differ from those of the opened run.
     pub(crate) fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
-        let differs =
-            |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
+        let differs = |(name, value): &&(String, String)| opened.fingerprint_of(name) != Some(value);
         self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
     }
 }
@@ -483,25 +482,13 @@ impl Fingerprint {
 /// A bundle of the queue is compared without what each worker configures.
 #[cfg(all(feature = "cluster", feature = "postgres"))]
 impl Fingerprint {
-    /// Leaves out the executors' settings, which another machine decides.
+    /// Replaces the executors' settings; `None` leaves them out, because another machine decides about them.
     #[must_use]
-    pub(crate) fn without_executors(mut self) -> Self {
-        self.set_executors(String::new());
+    pub(crate) fn with_executors(mut self, settings: Option<&Json>) -> Self {
+        let value = settings.map_or_else(String::new, hash);
+        let executors = self.components.iter_mut().filter(|(name, _)| name == EXECUTORS);
+        executors.for_each(|(_, old)| old.clone_from(&value));
         self
-    }
-
-    /// Sets the executors' settings.
-    #[must_use]
-    pub(crate) fn with_executors(mut self, settings: &Json) -> Self {
-        self.set_executors(hash(settings));
-        self
-    }
-
-    fn set_executors(&mut self, value: String) {
-        self.components
-            .iter_mut()
-            .filter(|(name, _)| name == EXECUTORS)
-            .for_each(|(_, old)| old.clone_from(&value));
     }
 
     /// The components, of setup and protocol version, that differ from the given ones.
@@ -609,12 +596,18 @@ impl RunOptions {
         }
     }
 
-    /// The limits of a resumed run with these recorded ones: a default is chosen where neither the caller nor the workspace
-    /// limits it.
-    pub(crate) fn caps_resumed(&self, configured: Caps, recorded: Caps) -> Caps {
-        match self.default_calls {
-            Some(_) if configured == Caps::default() => self.caps_within(configured).or(recorded),
-            _ => self.caps.or(recorded),
+    /// The options of a resumed run: those that it was opened with, unless the caller gives others. A default limit is chosen
+    /// where neither the caller nor the workspace limits it.
+    pub(crate) fn resumed(&self, workspace: &Workspace, opened: &RunOpened) -> RunOptions {
+        let (configured, recorded) = (budget::configured(&workspace.config), budget::recorded(opened));
+        RunOptions {
+            executor: self.executor.clone().or(opened.executor.clone().flatten()),
+            model: self.model.clone().or(opened.model.clone()),
+            caps: match self.default_calls {
+                Some(_) if configured == Caps::default() => self.caps_within(configured).or(recorded),
+                _ => self.caps.or(recorded),
+            },
+            ..self.clone()
         }
     }
 }

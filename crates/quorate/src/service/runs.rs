@@ -1,7 +1,7 @@
 //! The runs of a ledger: listing them, and opening the session for one.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
@@ -252,10 +252,11 @@ pub(crate) async fn open_run_as_recorded(
     let session = Box::pin(open_read_only(environment, &places)).await?;
     let found = async {
         let run = session.find_own_run(prefix).await?;
-        let started = run_opened::start_options(&session.partial_history(&run).await?);
-        let config = places.config.or(started.config);
+        let opened = session.partial_history(&run).await?.opened;
+        let config = places.config.or(opened.config.map(PathBuf::from));
         let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
-        let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
+        let host = opened.host.as_deref().map(Path::new).and_then(Path::parent);
+        let start = host.unwrap_or(&environment.directory);
         Ok((run, workspace::load(environment, &places, start)?))
     };
     let (run, workspace) = match found.await {
@@ -269,8 +270,9 @@ pub(crate) async fn open_run_as_recorded(
     if files(&session.workspace) == files(&workspace) {
         return Ok((session, run));
     }
-    let resources = session.close_into_resources().await;
-    Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
+    let (keys, workspace) = (session.keys().clone(), session.workspace.with_configuration(workspace));
+    session.close().await;
+    Ok((Box::pin(open_session::open_with(environment.clone(), keys, workspace)).await?, run))
 }
 
 /// The note on a person's decision that no checkpoint covers.

@@ -31,7 +31,7 @@ use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::timestamp::format;
 use quorate_protocol::Name;
 
-use super::disk::{display_ledger, display_path};
+use super::disk::display_ledger;
 use super::environment::Environment;
 use super::error::{Error, error_chain};
 use super::guard::Guard;
@@ -42,7 +42,7 @@ use super::signer::Signer;
 use super::trust::requests::{Trust, TrustRequest};
 use super::witness::Witness;
 use super::workspace::PathOverrides;
-use super::{budget, executor, overlays, trust};
+use super::{budget, executor, overlays, session, trust};
 use build::Ports;
 use load::ComposedPrompts;
 
@@ -196,54 +196,28 @@ impl OpenRuntime {
         let Runtime { environment, ledger, .. } = &**runtime;
         let mut report = runtime.report.clone();
         report.absorb(runtime.ports.cautions.clone());
-        let opened = Box::pin(Store::open_at(ledger)).await?;
-        if opened.is_new {
-            sealing::note_begun(environment, ledger);
-        }
-        if let Some(piece) = opened.quarantined {
-            let body = Body::new(format!(
-                "{} is not a ledger and was moved to {}",
-                display_ledger(environment, ledger),
-                display_path(environment, &piece.path)
-            ));
-            report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
-        }
-        let keys = runtime.keys.clone();
-        let events = environment.commit_events.clone();
-        opened.store.observe_commits(move |records| events.committed(&records));
-        opened.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
-        Ok(OpenRuntime { runtime: runtime.clone(), store: Arc::new(opened.store), report })
+        let store = session::open_store(environment, ledger, &mut report).await?;
+        session::connect(&store, environment, &runtime.keys);
+        Ok(OpenRuntime { runtime: runtime.clone(), store: Arc::new(store), report })
     }
 }
 
 impl Runtime {
-    /// The conversation's recorded attempts, consultations and turns; empty if it never ran.
+    /// The conversation's recorded attempts, consultations and turns, or the last ones; empty if it never ran.
     ///
     /// # Errors
     /// If the ledger cannot be opened or read.
     #[crate::boxed]
-    pub(crate) async fn records(&self) -> Result<Vec<Record>, Error> {
-        if !self.ledger.may_exist() {
-            return Ok(Vec::new());
-        }
-        let store = Box::pin(Store::open_at(&self.ledger)).await?.store;
-        let records = store.records(&self.stream()).await;
-        store.close().await;
-        Ok(records?)
-    }
-
-    /// The last recorded attempts, consultations and turns; empty if it never ran.
-    ///
-    /// # Errors
-    /// If the ledger cannot be opened or read.
-    #[crate::boxed]
-    pub(super) async fn last_records(&self, count: u32) -> Result<Vec<Record>, Error> {
+    pub(crate) async fn records(&self, last: Option<u32>) -> Result<Vec<Record>, Error> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
         let open = || async { Ok(Store::open_read_only(&self.ledger).await?) };
         let store = open_once_made(open).await?;
-        let records = store.tail(&self.stream(), count).await;
+        let records = match last {
+            Some(count) => store.tail(&self.stream(), count).await,
+            None => store.records(&self.stream()).await,
+        };
         store.close().await;
         Ok(records?)
     }

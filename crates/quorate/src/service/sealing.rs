@@ -224,17 +224,15 @@ impl Sealer<'_> {
         let known = self.store.checkpoint_keys().await?;
         let directory = keys::KeyDirectory::new(self.store.dir());
         let (key, from) = self.load_key(known.is_none());
+        let mut missing = |what: String, help: &str| {
+            report.warn(codes::LEDGER_KEY_MISSING, Body::new(what).help(help));
+            Ok(None)
+        };
         let loaded = match key {
             Ok(Some(key)) => key,
-            Ok(None) => {
-                let body = Body::new(format!("the ledger's key {from} does not exist"));
-                report.warn(codes::LEDGER_KEY_MISSING, body.help(MISSING_KEY_HELP));
-                return Ok(None);
-            }
+            Ok(None) => return missing(format!("the ledger's key {from} does not exist"), MISSING_KEY_HELP),
             Err(error) => {
-                let body = Body::new(format!("cannot use the ledger's key ({from}): {error}"));
-                report.warn(codes::LEDGER_KEY_MISSING, body.help(MISSING_KEY_HELP));
-                return Ok(None);
+                return missing(format!("cannot use the ledger's key ({from}): {error}"), MISSING_KEY_HELP);
             }
         };
         let Some(known) = known else {
@@ -249,8 +247,7 @@ impl Sealer<'_> {
                     "{from} is not {}, the key of the machine that created the ledger",
                     founding.id()
                 );
-                report.warn(codes::LEDGER_KEY_MISSING, Body::new(what).help(MISSING_KEY_HELP));
-                return Ok(None);
+                return missing(what, MISSING_KEY_HELP);
             }
             return Ok(Some(OwnKey { key: Arc::new(loaded), vouched: Vec::new() }));
         };
@@ -269,8 +266,7 @@ impl Sealer<'_> {
             ),
             false => ("is not the key that signed the last checkpoint", MISSING_KEY_HELP),
         };
-        report.warn(codes::LEDGER_KEY_MISSING, Body::new(format!("{from} {what}")).help(help));
-        Ok(None)
+        missing(format!("{from} {what}"), help)
     }
 
     /// Whether another key has replaced this one in the key directory.

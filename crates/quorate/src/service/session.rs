@@ -28,11 +28,10 @@ use tokio::time::Instant;
 use super::disk::{absolute, canonical_or_new, display_ledger, display_path, is_inside, shell_quoted};
 use super::environment::Environment;
 use super::error::{Error, ErrorKind, error_chain};
-use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
+use super::guard::{FileRole, SQLITE_SUFFIXES, with_suffix};
 use super::keys::WorkspaceKeys;
 use super::sealing::{self, Sealer};
 use super::signer::{KeySource, Signer};
-use super::witness::Witness;
 use super::workspace::{self, PathOverrides, Workspace};
 
 /// The name of the newest run, accepted wherever a run is named.
@@ -66,35 +65,20 @@ impl LedgerSession {
         self.store.read_only_reason().map_or(Ok(()), |why| Err(Error::ledger_closed(&ledger(), why)))
     }
 
-    /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness come
-    /// from `own`. Callers use `open_session`, which also finalizes runs of crashed processes.
+    /// Opens ledger and log with the keys of a workspace, which may be another one than the configuration's. Callers use
+    /// `open_session`, which also finalizes runs of crashed processes.
     ///
     /// # Errors
     /// If the ledger cannot be opened.
     pub(super) async fn open(
         environment: Environment,
-        own: WorkspaceResources,
-        configuration: Workspace,
+        keys: WorkspaceKeys,
+        mut workspace: Workspace,
     ) -> Result<LedgerSession, Error> {
-        let mut workspace = own.apply_to(configuration);
         deny_to_members(&workspace);
-        let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
-        if opened.is_new {
-            sealing::note_begun(&environment, &workspace.ledger);
-        }
-        if let Some(piece) = opened.quarantined {
-            let body = Body::new(format!(
-                "{} was not a ledger and was moved to {}",
-                display_ledger(&environment, &workspace.ledger),
-                display_path(&environment, &piece.path)
-            ));
-            report.warn(
-                codes::LEDGER_SET_ASIDE,
-                body.help("a new ledger was created; the old file is unchanged"),
-            );
-        }
-        if let Some(why) = opened.store.read_only_reason() {
+        let store = open_store(&environment, &workspace.ledger, &mut report).await?;
+        if let Some(why) = store.read_only_reason() {
             let ledger = display_ledger(&environment, &workspace.ledger);
             report.warn(
                 codes::LEDGER_READ_ONLY,
@@ -102,7 +86,7 @@ impl LedgerSession {
                     .help("reading commands still work: show, verify and export"),
             );
         }
-        let session = LedgerSession::of(environment, own.keys, workspace, opened.store, report);
+        let session = LedgerSession::of(environment, keys, workspace, store, report);
         if session.store.read_only_reason().is_none() {
             // The next process that writes a key removes the remaining files.
             let _ = session.keys().directory().remove_leftovers();
@@ -114,15 +98,15 @@ impl LedgerSession {
     ///
     /// # Errors
     /// If the ledger does not exist or cannot be read.
-    pub(super) async fn open_read_only(
+    #[crate::boxed]
+    pub(crate) async fn open_read_only(
         environment: Environment,
-        workspace: Workspace,
+        mut workspace: Workspace,
     ) -> Result<LedgerSession, Error> {
-        let own = WorkspaceResources::of(&environment, &workspace);
-        let mut workspace = own.apply_to(workspace);
+        let keys = WorkspaceKeys::of(&environment, &workspace);
         let store = Box::pin(Store::open_read_only(&workspace.ledger)).await?;
         let report = std::mem::take(&mut workspace.report);
-        Ok(LedgerSession::of(environment, own.keys, workspace, store, report))
+        Ok(LedgerSession::of(environment, keys, workspace, store, report))
     }
 
     fn of(
@@ -132,7 +116,8 @@ impl LedgerSession {
         store: Store,
         report: Report,
     ) -> LedgerSession {
-        let session = LedgerSession {
+        connect(&store, &environment, &keys);
+        LedgerSession {
             keys,
             environment,
             workspace,
@@ -141,12 +126,7 @@ impl LedgerSession {
             signers: Mutex::default(),
             sealed_at: Mutex::default(),
             ledger_flag: OnceLock::new(),
-        };
-        let keys = session.keys.clone();
-        let events = session.environment.commit_events.clone();
-        session.store.observe_commits(move |records| events.committed(&records));
-        session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
-        session
+        }
     }
 
     /// The ledger for runs; measures its appends if that is configured.
@@ -377,14 +357,35 @@ impl LedgerSession {
         }
         warnings
     }
+}
 
-    /// Closes the ledger and returns the workspace's resources, to open it with another configuration.
-    #[crate::boxed]
-    pub async fn close_into_resources(self) -> WorkspaceResources {
-        let resources = WorkspaceResources::of(&self.environment, &self.workspace);
-        self.close().await;
-        resources
+/// Opens a ledger for writing, and warns of a file in its place that was none.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(super) async fn open_store(
+    environment: &Environment,
+    ledger: &StoreAddress,
+    report: &mut Report,
+) -> Result<Store, Error> {
+    let opened = Box::pin(Store::open_at(ledger)).await?;
+    if opened.is_new {
+        sealing::note_begun(environment, ledger);
     }
+    if let Some(piece) = opened.quarantined {
+        let (ledger, piece) = (display_ledger(environment, ledger), display_path(environment, &piece.path));
+        let body = Body::new(format!("{ledger} was not a ledger and was moved to {piece}"));
+        let help = "a new ledger was created; the old file is unchanged";
+        report.warn(codes::LEDGER_SET_ASIDE, body.help(help));
+    }
+    Ok(opened.store)
+}
+
+/// Announces what a ledger commits, and lets a workspace's keys count in it.
+pub(super) fn connect(store: &Store, environment: &Environment, keys: &WorkspaceKeys) {
+    let (keys, events) = (keys.clone(), environment.commit_events.clone());
+    store.observe_commits(move |records| events.committed(&records));
+    store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
 }
 
 /// The refusal of a run whose row, records and tree differ, or whose outcome was erased.
@@ -471,39 +472,6 @@ impl LedgerSession {
     /// The signer of a stream that this session began or continues.
     fn signer(&self, run: &Name) -> Option<Signer> {
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
-    }
-}
-
-/// The resources that belong to a workspace.
-pub struct WorkspaceResources {
-    keys: WorkspaceKeys,
-    ledger: StoreAddress,
-    log: PathBuf,
-    witness: Option<Witness>,
-    guard: Guard,
-}
-
-impl WorkspaceResources {
-    pub(in crate::service) fn of(environment: &Environment, workspace: &Workspace) -> WorkspaceResources {
-        WorkspaceResources {
-            keys: WorkspaceKeys::of(environment, workspace),
-            ledger: workspace.ledger.clone(),
-            log: workspace.log.clone(),
-            witness: workspace.witness.clone(),
-            guard: workspace.guard.clone(),
-        }
-    }
-
-    /// Applies these resources to another workspace's configuration.
-    fn apply_to(&self, configuration: Workspace) -> Workspace {
-        Workspace {
-            is_found_here: configuration.is_found_here && configuration.ledger == self.ledger,
-            ledger: self.ledger.clone(),
-            log: self.log.clone(),
-            witness: self.witness.clone(),
-            guard: self.guard.clone(),
-            ..configuration
-        }
     }
 }
 

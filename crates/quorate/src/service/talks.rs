@@ -4,7 +4,6 @@
 //! A front end lists and opens conversations, and reads the state of one: its outcomes, what participants remember, and who
 //! answers next.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use quorate_diagnostics::{Body, codes};
@@ -195,7 +194,7 @@ pub(crate) async fn load_state(
 ) -> Result<TalkState, Error> {
     conversation::check_shared(runtime, conversation::READ_RECORDS)?;
     let redact = |text: &str| runtime.shown(text);
-    let records = runtime.last_records(RECORDS).await?;
+    let records = runtime.records(Some(RECORDS)).await?;
     let settled = records.iter().filter_map(|record| record.read::<record::Turn>().ok().flatten());
     let settled: Vec<record::Turn> = settled.collect();
     let cursor = settled.iter().rev().find_map(|settled| settled.cursor.clone());
@@ -231,26 +230,23 @@ pub(crate) async fn load_state(
     })
 }
 
-/// The outcome of each turn, in the order of the records.
+/// The last outcome of each turn, in the order of the records.
 fn outcomes(records: Vec<record::Turn>) -> Vec<TurnOutcome> {
-    let mut all: BTreeMap<Name, (usize, TurnOutcome)> = BTreeMap::new();
-    for (at, record) in records.into_iter().enumerate() {
-        let Some(trigger) = record.trigger else { continue };
-        let names = |ids: Vec<Name>| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut all: Vec<TurnOutcome> = Vec::new();
+    for record in records {
+        let Some(turn) = record.trigger.map(|trigger| trigger.to_string()) else { continue };
         let failed = record.failed.unwrap_or_default().into_iter();
-        let outcome = TurnOutcome {
-            turn: trigger.to_string(),
-            selected: names(record.selected.unwrap_or_default()),
-            failed: failed
-                .map(|failed| FailedAnswer { participant: failed.participant.to_string(), why: failed.why })
-                .collect(),
+        let failed = failed
+            .map(|failed| FailedAnswer { participant: failed.participant.to_string(), why: failed.why });
+        all.retain(|known| known.turn != turn);
+        all.push(TurnOutcome {
+            turn,
+            selected: record.selected.unwrap_or_default().iter().map(ToString::to_string).collect(),
+            failed: failed.collect(),
             why: record.why.flatten(),
-        };
-        all.insert(trigger, (at, outcome));
+        });
     }
-    let mut all: Vec<(usize, TurnOutcome)> = all.into_values().collect();
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, outcome)| outcome).collect()
+    all
 }
 
 /// Forecasts who answers the oldest turn after the cursor.

@@ -19,11 +19,12 @@ use quorate_manifest::{Loaded, Source, workspace};
 use super::disk::{self, Disk, absolute, display_path, entry_exists, find_outermost, is_inside, leads_out};
 use super::environment::Environment;
 use super::error::{Error, ErrorKind};
+use super::executor::Executors;
 use super::guard::{Guard, GuardedPlaces};
 use super::redaction::Redaction;
 use super::trust::requests::{Trust, TrustRequest};
 use super::witness::Witness;
-use super::{executor, policy, trust};
+use super::{policy, trust};
 
 /// Paths given by the user.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +60,25 @@ pub struct Workspace {
     pub guard: Guard,
     /// Warnings of both files, with their sources.
     pub report: Report,
+}
+
+impl Workspace {
+    /// The adapters and the tables that executors are built from.
+    pub(crate) fn executors(&self) -> Executors<'_> {
+        Executors { registry: &self.registry, config: &self.config }
+    }
+
+    /// Another workspace's configuration with the ledger, the log and the witness of this one.
+    pub(super) fn with_configuration(&self, other: Workspace) -> Workspace {
+        Workspace {
+            is_found_here: other.is_found_here && other.ledger == self.ledger,
+            ledger: self.ledger.clone(),
+            log: self.log.clone(),
+            witness: self.witness.clone(),
+            guard: self.guard.clone(),
+            ..other
+        }
+    }
 }
 
 /// Finds and reads the configuration for the directory `start`.
@@ -98,14 +118,7 @@ pub(crate) fn load(
         Some(path) if !in_memory => absolute(&council.dir, path),
         _ => ledger.dir().join("council_log.jsonl"),
     };
-    let bounds = TrustBounds {
-        root: root.unwrap_or(found.beside(environment)),
-        config,
-        council: &council,
-        chosen: chosen.is_some(),
-        links: &links,
-    };
-    bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
+    found.check_bounds(environment, &council, (&ledger, chosen.is_some()), &log, &links)?;
     let witness = if in_memory { None } else { Witness::of(config)? };
     let places = GuardedPlaces {
         config,
@@ -196,9 +209,65 @@ impl FoundFiles {
         council.or(self.root()).unwrap_or(&environment.directory)
     }
 
-    /// The ledger's address; `chosen` replaces the configured one.
+    /// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files
+    /// of a database ledger are in the latter.
     fn ledger(&self, environment: &Environment, chosen: Option<&Path>) -> Result<StoreAddress, Error> {
-        ledger(environment, chosen, &self.config, self.beside(environment))
+        let dir = self.beside(environment).join(".quorate");
+        let (base, named) = match (chosen, &self.config.ledger.path) {
+            (Some(path), _) => (&environment.directory, path.to_owned()),
+            (None, Some(written)) => (&self.config.dir, PathBuf::from(written)),
+            (None, None) => return Ok(StoreAddress::File(dir.join("ledger.db"))),
+        };
+        match named.to_str() {
+            Some(text) if StoreAddress::is_mistyped(text) => Err(malformed_address(text, chosen)),
+            Some(url) if StoreAddress::is_postgres(url) => {
+                in_database(StoreAddress::Postgres { url: url.to_owned(), dir })
+            }
+            Some(url) if url.contains("://") => {
+                let scheme = url.split("://").next().unwrap_or_default();
+                let body = Body::new(format!("unsupported ledger address `{scheme}://`"));
+                let help = "write a file, or a Postgres database: `postgres://user@host/database`";
+                Err(Error::new(ErrorKind::Ledger, codes::LEDGER_UNAVAILABLE, body.help(help)))
+            }
+            _ => Ok(StoreAddress::File(absolute(base, &named))),
+        }
+    }
+
+    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a directory of
+    /// records that belongs to another user. `chosen` says whether the user chose the ledger.
+    fn check_bounds(
+        &self,
+        environment: &Environment,
+        council: &Council,
+        (ledger, chosen): (&StoreAddress, bool),
+        log: &Path,
+        links: &Resolver,
+    ) -> Result<(), Error> {
+        let root = self.root().unwrap_or(self.beside(environment));
+        let of_ledger = of_ledger(&self.config, links).filter(|_| !chosen);
+        let of_config = of_ledger.iter().cloned().chain(of_witness(&self.config, links)).collect();
+        let of_council = of_council(council, root, links);
+        let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
+        let file = self.council_path.as_deref().unwrap_or(root).to_owned();
+        let needs = vec![
+            TrustRequest { file: self.config.path(), acts: of_config },
+            TrustRequest { file, acts: of_council },
+        ];
+        trust::admit(environment, needs)?;
+        let home = ledger.dir().parent().unwrap_or(ledger.dir());
+        ensure_no_outside_links(links, if chosen || elsewhere { home } else { root }, ledger.dir())?;
+        if chosen {
+            return Ok(());
+        }
+        if !elsewhere {
+            ensure_inside(links, root, ledger.dir(), "ledger")?;
+            ledger.file().map_or(Ok(()), |file| ensure_inside(links, root, file, "ledger"))?;
+            trust::check_owner(environment, &ledger.dir().join("ledger.db"))?;
+        }
+        match logs_elsewhere || elsewhere {
+            true => Ok(()),
+            false => ensure_inside(links, root, log, "log"),
+        }
     }
 }
 
@@ -251,10 +320,10 @@ pub(crate) fn log_unwritable(environment: &Environment, log: &Path, error: &std:
 pub(crate) fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
     let mut loaded = config::load(path, &display_path(environment, path), &found);
-    let typos =
-        loaded.value.as_ref().map(|config| executor::typos(environment.registries.registry(), config));
-    let typos = typos.unwrap_or_default();
-    typos.into_iter().for_each(|error| loaded.report.absorb(*error.report));
+    if let Some(config) = &loaded.value {
+        let typos = Executors { registry: environment.registries.registry(), config }.typos();
+        typos.into_iter().for_each(|error| loaded.report.absorb(*error.report));
+    }
     Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
 }
 
@@ -290,84 +359,6 @@ fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, E
                 .help("run `quorate init council` to write one"),
         )),
         _ => Ok(path),
-    }
-}
-
-/// The limits of a configuration without trust.
-struct TrustBounds<'a> {
-    root: &'a Path,
-    config: &'a Configuration,
-    council: &'a Council,
-    /// Whether the user chose the ledger.
-    chosen: bool,
-    links: &'a Resolver,
-}
-
-impl TrustBounds<'_> {
-    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a
-    /// directory of records that belongs to another user.
-    fn check(
-        &self,
-        environment: &Environment,
-        council_path: Option<&Path>,
-        ledger: &StoreAddress,
-        log: &Path,
-    ) -> Result<(), Error> {
-        let links = self.links;
-        let of_ledger = of_ledger(self.config, links).filter(|_| !self.chosen);
-        let of_config: Vec<_> = of_ledger.iter().cloned().chain(of_witness(self.config, links)).collect();
-        let of_council = of_council(self.council, self.root, links);
-        let council = council_path.unwrap_or(self.root).to_owned();
-        let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
-        let needs = vec![
-            TrustRequest { file: self.config.path(), acts: of_config },
-            TrustRequest { file: council, acts: of_council },
-        ];
-        trust::admit(environment, needs)?;
-        let home = ledger.dir().parent().unwrap_or(ledger.dir());
-        let bound = if self.chosen || elsewhere { home } else { self.root };
-        ensure_no_outside_links(links, bound, ledger.dir())?;
-        if self.chosen {
-            return Ok(());
-        }
-        if !elsewhere {
-            ensure_inside(links, self.root, ledger.dir(), "ledger")?;
-            ledger.file().map_or(Ok(()), |file| ensure_inside(links, self.root, file, "ledger"))?;
-            trust::check_owner(environment, &ledger.dir().join("ledger.db"))?;
-        }
-        match logs_elsewhere || elsewhere {
-            true => Ok(()),
-            false => ensure_inside(links, self.root, log, "log"),
-        }
-    }
-}
-
-/// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files
-/// of a database ledger are in the latter.
-fn ledger(
-    environment: &Environment,
-    chosen: Option<&Path>,
-    config: &Configuration,
-    beside: &Path,
-) -> Result<StoreAddress, Error> {
-    let dir = beside.join(".quorate");
-    let (base, named) = match (chosen, &config.ledger.path) {
-        (Some(path), _) => (&environment.directory, path.to_owned()),
-        (None, Some(written)) => (&config.dir, PathBuf::from(written)),
-        (None, None) => return Ok(StoreAddress::File(dir.join("ledger.db"))),
-    };
-    match named.to_str() {
-        Some(text) if StoreAddress::is_mistyped(text) => Err(malformed_address(text, chosen)),
-        Some(url) if StoreAddress::is_postgres(url) => {
-            in_database(StoreAddress::Postgres { url: url.to_owned(), dir })
-        }
-        Some(url) if url.contains("://") => {
-            let scheme = url.split("://").next().unwrap_or_default();
-            let body = Body::new(format!("unsupported ledger address `{scheme}://`"));
-            let help = "write a file, or a Postgres database: `postgres://user@host/database`";
-            Err(Error::new(ErrorKind::Ledger, codes::LEDGER_UNAVAILABLE, body.help(help)))
-        }
-        _ => Ok(StoreAddress::File(absolute(base, &named))),
     }
 }
 

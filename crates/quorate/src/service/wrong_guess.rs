@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn wrong_names_have_a_right_form_that_has_none() {
-        let registries = Registries::new();
+        let registries = Registries::default();
         let registry = registries.registry();
         let name = |written: &str| super::name(registry, written, ["reviewer"].into_iter());
         for (written, right) in [
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_nearest_table_comes_before_the_name_of_a_model_or_service() {
-        let registries = Registries::new();
+        let registries = Registries::default();
         let tables = ["opus", "local", "qwen-big", "gpt", "Reviewer-2"];
         for (written, right) in [
             ("opuss", "opus"),
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn an_unknown_preset_has_the_nearest_one() {
-        let registries = Registries::new();
+        let registries = Registries::default();
         for (written, right) in [
             ("opnai", "write `preset = \"openai\"`"),
             ("antropic", "write `preset = \"anthropic\"`"),
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn wrong_kinds_have_a_right_form() {
-        let registries = Registries::new();
+        let registries = Registries::default();
         let kind = |written: &str| kind(registries.registry(), written).unwrap_or_default();
         for preset in [
             "openai",

@@ -20,7 +20,7 @@ use serde_json::{Map, json};
 
 use crate::error::Error;
 use crate::service::environment::Environment;
-use crate::service::executor::{self, SelectedBy, SelectedExecutor};
+use crate::service::executor::{NamedExecutor, SelectedBy, SelectedExecutor};
 use crate::service::redaction::Redaction;
 use crate::service::run_spec::{
     Fingerprint, PreparedMember, ProtocolSetup, RunOptions, RunSpec, executor_settings,
@@ -155,7 +155,7 @@ impl Bundle {
             kind,
             setup: json!(spec.setup),
             setup_redactions: spec.setup_redactions,
-            fingerprint: spec.fingerprint.clone().without_executors(),
+            fingerprint: spec.fingerprint.clone().with_executors(None),
             members: spec.members.iter().map(member).collect(),
             compares: spec.meaning.is_some(),
             caps: spec.caps,
@@ -213,8 +213,7 @@ impl Bundle {
         })?;
         self.check_fingerprint(&setup)?;
         self.check_members(&workspace.redaction)?;
-        let configured =
-            self.compares.then(|| executor::configured_meaning(&workspace.registry, &workspace.config));
+        let configured = self.compares.then(|| workspace.executors().configured_meaning());
         let meaning = configured.transpose()?.flatten();
         if self.compares && meaning.is_none() {
             return Err(super::invalid(
@@ -229,7 +228,7 @@ impl Bundle {
             fingerprint: self
                 .fingerprint
                 .clone()
-                .with_executors(&executor_settings(&members, meaning.as_ref())),
+                .with_executors(Some(&executor_settings(&members, meaning.as_ref()))),
             members,
             redaction: workspace.redaction.clone(),
             setup_redactions: self.setup_redactions,
@@ -305,13 +304,14 @@ impl Member {
 /// Looks up an executor of this machine. A name that its `quorate.toml` lacks could be a command or an address that another
 /// machine chooses, so it is refused.
 fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
-    let (registry, config) = (&workspace.registry, &workspace.config);
+    let config = &workspace.config;
     let is_default = config.defaults.executor.as_ref().is_some_and(|(default, _)| default == name);
     if config.executors.contains_key(name) || is_default {
-        return executor::by_name(registry, config, name, None, SelectedBy::File(&config.path()));
+        let named = NamedExecutor { name, place: None, by: SelectedBy::File(&config.path()) };
+        return workspace.executors().by_name(named, Map::new());
     }
-    if registry.default_kind == Some(name) {
-        return executor::fallback(registry, config);
+    if workspace.registry.default_kind == Some(name) {
+        return workspace.executors().fallback(Map::new());
     }
     let body =
         Body::new(format!("the task asks the executor `{name}`, which this worker's quorate.toml lacks"));

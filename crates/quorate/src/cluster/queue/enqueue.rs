@@ -35,7 +35,8 @@ use crate::service::workspace::{PathOverrides, Workspace};
 use crate::service::{disk, report, review, signer};
 use crate::session::Outcome;
 use crate::sweep::{
-    DueFile, Ended, Found, JudgedPolicy, Sweep, SweepObserver, SweepRequest, SweptFile, SweptOutcome, find,
+    DueFile, Ended, Found, JudgedPolicy, Sweep, SweepEvent, SweepObserver, SweepRequest, SweptFile,
+    SweptOutcome, find,
 };
 
 /// The largest request to the server: tasks, and bytes of texts.
@@ -54,7 +55,7 @@ impl Quorate {
     /// use quorate::Quorate;
     ///
     /// let quorate = Quorate::builder().workspace("editorial").ledger("postgres://quorate@db/editorial").build()?;
-    /// let queueing = quorate.enqueue_sweep(Default::default(), Default::default(), false, Arc::new(()));
+    /// let queueing = quorate.enqueue_sweep(Default::default(), Default::default(), false, Arc::new(|_| {}));
     /// println!("{} files", queueing.finish().await?.files.len());
     /// # Ok(())
     /// # }
@@ -65,7 +66,7 @@ impl Quorate {
         mut request: SweepRequest,
         queue: QueueOptions,
         wait: bool,
-        observer: Arc<dyn SweepObserver>,
+        observer: SweepObserver,
     ) -> Run<Outcome<Sweep>> {
         request.filter.below = self.root.as_ref().map(|root| root.dir().to_owned()).or(request.filter.below);
         let quorate = self.clone();
@@ -75,7 +76,7 @@ impl Quorate {
             let sweeping = async {
                 let mut swept = enqueue_sweep(&session, &request, &queue).await?;
                 if wait {
-                    wait_for_sweep(&session, &mut swept, &*ended).await?;
+                    wait_for_sweep(&session, &mut swept, &ended).await?;
                 }
                 Ok(swept)
             };
@@ -316,7 +317,7 @@ pub(crate) async fn enqueue_sweep(
 pub(crate) async fn wait_for_sweep(
     session: &LedgerSession,
     report: &mut Sweep,
-    observer: &dyn SweepObserver,
+    observer: &Ended,
 ) -> Result<(), Error> {
     let mut files: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
     for (at, file) in report.files.iter().enumerate() {
@@ -324,7 +325,7 @@ pub(crate) async fn wait_for_sweep(
             files.entry(run.as_str().into()).or_default().push(at);
         }
     }
-    observer.planned(files.len());
+    observer.tell(SweepEvent::Planned(files.len()));
     let mut open = files.keys().cloned().collect();
     loop {
         let ended = next_ended(session, &mut open).await?;
@@ -341,7 +342,7 @@ pub(crate) async fn wait_for_sweep(
             };
             for at in files.get(&run).into_iter().flatten() {
                 report.files[*at].outcome = outcome.clone();
-                observer.ended(&report.files[*at]);
+                observer.tell(SweepEvent::Ended(&report.files[*at]));
             }
         }
     }
@@ -398,7 +399,7 @@ pub(crate) fn prepare_convenings(
     environment: &Environment,
     places: &PathOverrides,
     request: &ConveneRequest,
-) -> Result<(Vec<ConveneInput>, Workspace), Error> {
+) -> Result<(Vec<ConveneInput>, Setup, Workspace), Error> {
     let read = |draft: &Draft| artifact::read(draft, &environment.directory);
     let mut request = request.clone();
     let folder = match given_draft(&mut request.inputs) {
@@ -406,17 +407,18 @@ pub(crate) fn prepare_convenings(
         _ => None,
     };
     let Some(folder) = folder else {
-        let (input, workspace) = convene::prepare(environment, places, &request, read)?;
-        return Ok((vec![input], workspace));
+        let (input, setup, workspace) = convene::prepare(environment, places, &request, read)?;
+        return Ok((vec![input], setup, workspace));
     };
-    let (mut inputs, mut workspace) = (Vec::new(), None);
+    let (mut inputs, mut shared) = (Vec::new(), None);
     for file in subject_files(&environment.directory, &folder)? {
         given_draft(&mut request.inputs).into_iter().for_each(|draft| *draft = Draft::File(file.clone()));
-        let (input, loaded) = convene::prepare(environment, places, &request, read)?;
+        let (input, setup, workspace) = convene::prepare(environment, places, &request, read)?;
         inputs.push(input);
-        workspace = Some(loaded);
+        shared = Some((setup, workspace));
     }
-    Ok((inputs, workspace.expect("a folder without files was refused")))
+    let (setup, workspace) = shared.expect("a folder without files was refused");
+    Ok((inputs, setup, workspace))
 }
 
 /// The subject of a convening, if it is given.

@@ -11,7 +11,6 @@ use quorate_kernel::canonical;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
-use quorate_kernel::registry::Registry;
 use quorate_manifest::assembly::{MatchMode, ResolvedAssembly};
 use quorate_manifest::config::{Configuration, MemberSettings, MemberTable};
 use quorate_manifest::doctype::Doctype;
@@ -31,7 +30,7 @@ use super::super::compose::Sources;
 use super::super::environment::Environment;
 use super::super::error::Error;
 use super::super::executor::{
-    self, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
+    Executors, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
 };
 use super::super::manifests::Manifests;
 use super::super::redaction::Redaction;
@@ -69,19 +68,20 @@ pub(crate) fn build(
     environment: &Environment,
     workspace: &Workspace,
     input: &ConveneInput,
+    setup: Setup,
     options: &RunOptions,
 ) -> Result<RunSpec<Setup>, Error> {
     let registries = &environment.registries;
     let resolved = &input.resolution.resolved;
     let compares = resolved.match_mode == MatchMode::Semantic && !resolved.locked_traits.is_empty();
-    let configured = (compares && !registries.has_embedder())
-        .then(|| executor::configured_meaning(&workspace.registry, &workspace.config));
+    let configured =
+        (compares && !registries.has_embedder()).then(|| workspace.executors().configured_meaning());
     let meaning = configured.transpose()?.flatten();
     let redaction = &workspace.redaction;
     let setup = Setup {
         embeds: registries.has_embedder() || meaning.is_some(),
         early_decision: workspace.config.early_decision,
-        ..input.setup.clone()
+        ..setup
     };
     let (setup, setup_redactions) = redact_setup(&setup, redaction)?;
     if let Some(producer) = &options.producer {
@@ -205,7 +205,8 @@ pub(crate) fn prepare(
     report: &mut Report,
 ) -> Result<Vec<PreparedMember>, Error> {
     let (configuration, ledger) = (&workspace.config, &workspace.ledger);
-    executor::ensure_offered(&workspace.registry, configuration, options.client_executor())?;
+    let offered = workspace.executors();
+    offered.ensure_offered(options.client_executor())?;
     let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
     let resolved = &input.resolution.resolved;
@@ -215,12 +216,7 @@ pub(crate) fn prepare(
     let host = configuration.path();
     let by_host = configuration.assemblies.get(&resolved.name).map(|table| (table, &*host));
     let tables: Vec<FileSettings<'_>> = by_host.into_iter().chain([(&in_manifest, &*leaf)]).collect();
-    let mut executors = ExecutorCache {
-        registry: workspace.registry.clone(),
-        configuration,
-        model: options.model.as_deref(),
-        built: Vec::new(),
-    };
+    let mut executors = ExecutorCache { from: offered, model: options.model.as_deref(), built: Vec::new() };
     let mut personas: BTreeMap<String, LoadedPersona> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
     let mut prepared = Vec::with_capacity(resolved.members.len());
@@ -266,10 +262,9 @@ pub(crate) fn prepare(
             .find_map(|(table, file)| Some((table.of(&member.id, |own| own.fallback.as_ref())?, file)));
         // A person who names an executor replaces the list as well.
         if let Some((list, file)) = list.filter(|_| options.executor.is_none()) {
-            let from = (&*workspace.registry, configuration);
-            executor = executor.with_fallback(list, from, SelectedBy::File(file))?;
+            executor = executor.with_fallback(list, offered, SelectedBy::File(file))?;
         }
-        executor.ensure_answers(answer_schema(input.setup.mode))?;
+        executor.ensure_answers(answer_schema(resolved.mode))?;
         let samples = tables.iter().find_map(|(table, _)| table.of(&member.id, |own| own.samples.as_ref()));
         executor.samples = samples.copied().unwrap_or(1);
         prepared.push(PreparedMember {
@@ -381,8 +376,7 @@ fn operator_runtime(
 
 /// Executors, each built once.
 struct ExecutorCache<'a> {
-    registry: Arc<Registry>,
-    configuration: &'a Configuration,
+    from: Executors<'a>,
     /// The model that a person named for all.
     model: Option<&'a str>,
     built: Vec<(NamedExecutor<'a>, SelectedExecutor)>,
@@ -390,18 +384,14 @@ struct ExecutorCache<'a> {
 
 impl<'a> ExecutorCache<'a> {
     fn get(&mut self, named: Option<NamedExecutor<'a>>) -> Result<SelectedExecutor, Error> {
-        let (registry, configuration) = (&*self.registry, self.configuration);
-        let model = self.model.map(NamedModel::by_person);
-        let Some(named) = named else {
-            return with_model(model, |extra| executor::fallback_with(registry, configuration, extra));
-        };
+        let (from, model) = (self.from, self.model.map(NamedModel::by_person));
+        let Some(named) = named else { return with_model(model, |extra| from.fallback(extra)) };
         if let Some((_, chosen)) =
             self.built.iter().find(|(known, _)| (known.name, known.by) == (named.name, named.by))
         {
             return Ok(chosen.clone());
         }
-        let chosen =
-            with_model(model, |extra| executor::by_name_with(registry, configuration, named, extra))?;
+        let chosen = with_model(model, |extra| from.by_name(named, extra))?;
         self.built.push((named, chosen.clone()));
         Ok(chosen)
     }

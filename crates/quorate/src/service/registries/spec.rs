@@ -12,7 +12,7 @@ fn spec() -> PathBuf {
 
 #[track_caller]
 fn check(document: &str) {
-    let failures = mdtest::run_file(&spec().join(document), &Registries::new());
+    let failures = mdtest::run_file(&spec().join(document), &Registries::default());
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 

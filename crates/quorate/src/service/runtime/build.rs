@@ -13,25 +13,27 @@ use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{Capability, Participant, Tools};
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::effectors::Effectors;
-use quorate_kernel::ports::executor::{ConfigError, Servers, Settings, SideEffect};
+use quorate_kernel::ports::executor::{ConfigError, Servers, SideEffect};
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Lifecycle;
-use quorate_kernel::registry::{BuildContext, ExecutorResolver, Kinds, Registry};
+use quorate_kernel::registry::{BuildContext, ExecutorBuilder, ExecutorResolver, Kinds};
 use quorate_kernel::turn::{HookFlags, Policy, Prompt, Speaker};
 use quorate_ledger::store::address::StoreAddress;
-use quorate_manifest::config::{Configuration, MAX_STAND_INS};
+use quorate_manifest::config::MAX_STAND_INS;
 use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
-use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
+use super::load::{LoadedRuntime, ParticipantPrompt, participant_place, place_in};
 use super::{RuntimeRequest, budget};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{Error, ErrorKind};
-use crate::service::executor::{self, NamedExecutor, Origin, SelectedBy, SelectedExecutor, with_help};
+use crate::service::executor::{
+    self, Executors, NamedExecutor, Origin, SelectedBy, SelectedExecutor, with_help,
+};
 use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
 
@@ -72,8 +74,7 @@ pub(super) fn build(
     let mut building = PortBuilder {
         written,
         document: &written.document,
-        configuration: &workspace.config,
-        registry: environment.registries.registry(),
+        executors: Executors { registry: environment.registries.registry(), config: &workspace.config },
         servers: add_shared_connections(executor::servers(&workspace.config), environment, &workspace.ledger),
         needs: RefCell::default(),
         request,
@@ -83,7 +84,7 @@ pub(super) fn build(
     for report in [&mut building.report, &mut building.cautions] {
         report.add_source(Arc::clone(&written.document.shown), Arc::clone(&written.document.text));
     }
-    let ports = building.ports(environment.registries.lifecycles());
+    let ports = building.ports(&environment.registries.lifecycles);
     match ports {
         Some(mut ports) if !building.report.has_refusals() => {
             (ports.report, ports.cautions) = (building.report, building.cautions);
@@ -96,8 +97,7 @@ pub(super) fn build(
 struct PortBuilder<'a> {
     written: &'a LoadedRuntime,
     document: &'a Document,
-    configuration: &'a Configuration,
-    registry: &'a Registry,
+    executors: Executors<'a>,
     servers: Servers,
     /// Trust needed for participants, router and hooks.
     needs: RefCell<Vec<TrustRequest>>,
@@ -110,21 +110,17 @@ impl PortBuilder<'_> {
     fn ports(&mut self, lifecycles: &[Arc<dyn Lifecycle>]) -> Option<Ports> {
         let runtime = &self.written.runtime;
         let effectors = self.effectors();
-        let mut participants: Vec<Participant> = runtime
-            .participants
-            .iter()
-            .map(|participant| Participant {
+        let prompts = runtime.participants.iter().zip(&self.written.participant_prompts);
+        let participants: Vec<Participant> = prompts
+            .map(|(participant, prompt)| Participant {
                 id: participant.id.as_str().into(),
                 executor: participant.executor.clone(),
                 display_name: participant.display_name.clone().unwrap_or_else(|| participant.id.clone()),
                 meta: participant.meta.clone().unwrap_or_default(),
-                role: "".into(),
+                role: prompt.base.render().into(),
                 tools: effectors.tools(&participant.id),
             })
             .collect();
-        for (participant, prompt) in participants.iter_mut().zip(&self.written.participant_prompts) {
-            participant.role = prompt.base.render().into();
-        }
         let speakers: Vec<Option<Speaker>> =
             (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();
         let block = |adapter: &quorate_manifest::runtime::Adapter| {
@@ -132,7 +128,7 @@ impl PortBuilder<'_> {
             block.extend(adapter.settings.clone());
             block
         };
-        let registry = self.registry;
+        let registry = self.executors.registry;
         let substrate =
             self.port("substrate", &registry.substrates, block(&runtime.substrate), "", &participants);
         let place = substrate.as_ref().map(|substrate| substrate.about().place).unwrap_or_default();
@@ -154,13 +150,12 @@ impl PortBuilder<'_> {
         let acts = hooks.iter().flat_map(|hooks| hooks.side_effects()).collect();
         self.needs.borrow_mut().push(TrustRequest { file: self.written.path.clone(), acts });
         lifecycles.extend(hooks);
-        let flag = |of: fn(&quorate_manifest::runtime::Lifecycle) -> Option<bool>| {
-            runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
-        };
+        let flag = |written: Option<Option<bool>>| written.flatten().unwrap_or(true);
+        let lifecycle = runtime.lifecycle.as_ref();
         let flags = HookFlags {
-            on_turn_end: flag(|lifecycle| lifecycle.on_turn_end),
-            on_mention: flag(|lifecycle| lifecycle.on_mention),
-            on_idle: flag(|lifecycle| lifecycle.on_idle),
+            on_turn_end: flag(lifecycle.map(|lifecycle| lifecycle.on_turn_end)),
+            on_mention: flag(lifecycle.map(|lifecycle| lifecycle.on_mention)),
+            on_idle: flag(lifecycle.map(|lifecycle| lifecycle.on_idle)),
         };
         let (substrate, dispatcher, state) = (substrate?, dispatcher?, state?);
         self.check_executors(&*substrate, &speakers);
@@ -194,13 +189,14 @@ impl PortBuilder<'_> {
 
     /// Trust for the servers and connections that adapters have looked up, including the servers of participants' tools.
     fn contacts(&self) -> Vec<TrustRequest> {
-        let servers = executor::acts_of_servers(&self.configuration.dir, &self.servers.used());
+        let config = self.executors.config;
+        let servers = executor::acts_of_servers(&config.dir, &self.servers.used());
         let shared = self.servers.used_connections();
         let kept =
             shared.iter().map(|to| SideEffect::new(format!("keep the conversation or its state in {to}")));
         let acts = self.written.elsewhere.iter().cloned().chain(kept).collect();
         vec![
-            TrustRequest { file: self.configuration.path(), acts: servers },
+            TrustRequest { file: config.path(), acts: servers },
             TrustRequest { file: self.written.path.clone(), acts },
         ]
     }
@@ -225,12 +221,8 @@ impl PortBuilder<'_> {
             self.refuse(codes::KIND_UNKNOWN, body.at(at).help(help));
             return None;
         };
-        let factory = MemberFactory {
-            registry: self.registry,
-            configuration: self.configuration,
-            manifest: &self.written.path,
-            needs: &self.needs,
-        };
+        let factory =
+            MemberFactory { executors: self.executors, manifest: &self.written.path, needs: &self.needs };
         let built = new(&BuildContext {
             block: &block,
             dir: &self.written.dir,
@@ -289,18 +281,15 @@ impl PortBuilder<'_> {
         participant: &Participant,
         prompt: &ParticipantPrompt,
     ) -> Result<SelectedExecutor, Error> {
-        let (registry, configuration) = (self.registry, self.configuration);
-        let (by_host, by_manifest) = (configuration.path(), SelectedBy::File(&self.written.path));
-        let by_host = SelectedBy::File(&by_host);
-        let by_name = |name: &str, place, by| executor::by_name(registry, configuration, name, place, by);
+        let Executors { registry, config: configuration } = self.executors;
+        let (host, by_manifest) = (configuration.path(), SelectedBy::File(&self.written.path));
+        let by_name = |named: NamedExecutor<'_>| self.executors.by_name(named, Map::new());
         if let Some(name) = &self.request.executor {
-            return by_name(name, None, SelectedBy::Person);
+            return by_name(NamedExecutor::by_person(name));
         }
         let table = configuration.runtimes.get(&self.written.runtime.id);
-        if let Some((name, place)) =
-            table.and_then(|table| table.of(&participant.id, |own| own.executor.as_ref()))
-        {
-            return by_name(name, Some(place), by_host);
+        if let Some(named) = table.and_then(|table| table.of(&participant.id, |own| own.executor.as_ref())) {
+            return by_name(NamedExecutor::by_file(named, &host));
         }
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
@@ -310,7 +299,7 @@ impl PortBuilder<'_> {
         let Some(new) = registry.executor_kind(kind) else {
             if configuration.executors.contains_key(kind) || registry.preset_kind(kind).is_some() {
                 let named = NamedExecutor { name: kind, place: Some(&here), by: by_manifest };
-                return executor::by_name_with(registry, configuration, named, config);
+                return self.executors.by_name(named, config);
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("unknown kind of executor: `{kind}`")).at(here);
@@ -328,13 +317,14 @@ impl PortBuilder<'_> {
             };
             let default =
                 configuration.defaults.executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
-            return match (&prompt.executor, default) {
-                (Some(name), _) => by_name(name, Some(&here), by_manifest),
-                (None, Some((name, place))) => by_name(name, Some(place), by_host),
-                (None, None) => by_name(preset, Some(&here), by_manifest),
-            };
+            let by_manifest = |name| NamedExecutor { name, place: Some(&here), by: by_manifest };
+            return by_name(match (&prompt.executor, default) {
+                (Some(name), _) => by_manifest(name),
+                (None, Some(named)) => NamedExecutor::by_file(named, &host),
+                (None, None) => by_manifest(preset),
+            });
         }
-        self.executor_with_config(at, kind, config, &new)
+        self.executor_with_config(at, kind, config, new)
     }
 
     /// The executor with the stand-ins of `[runtimes.<id>]`, else of the participant's `config`, unless the request names an
@@ -348,10 +338,10 @@ impl PortBuilder<'_> {
         if self.request.executor.is_some() {
             return Ok(chosen);
         }
-        let from = (self.registry, self.configuration);
-        let table = self.configuration.runtimes.get(&self.written.runtime.id);
+        let (from, configuration) = (self.executors, self.executors.config);
+        let table = configuration.runtimes.get(&self.written.runtime.id);
         if let Some(list) = table.and_then(|table| table.of(&participant.id, |own| own.fallback.as_ref())) {
-            return chosen.with_fallback(list, from, SelectedBy::File(&self.configuration.path()));
+            return chosen.with_fallback(list, from, SelectedBy::File(&configuration.path()));
         }
         let config = self.written.runtime.participants[at].config.as_ref();
         let Some(list) = config.and_then(|config| config.get(FALLBACK)) else { return Ok(chosen) };
@@ -374,15 +364,12 @@ impl PortBuilder<'_> {
         at: usize,
         kind: &str,
         mut config: Map<String, Json>,
-        new: &quorate_kernel::registry::ExecutorBuilder,
+        new: ExecutorBuilder,
     ) -> Result<SelectedExecutor, Error> {
         let refused = |refused: ConfigError| {
             let key = refused.key.map_or_else(|| "config".to_owned(), |key| format!("config.{key}"));
-            let body = with_help(
-                Body::new(refused.message).at(participant_place(self.document, at, &key)),
-                refused.help,
-            );
-            Error::configuration(codes::EXECUTOR_INVALID, body)
+            let body = Body::new(refused.message).at(participant_place(self.document, at, &key));
+            Error::configuration(codes::EXECUTOR_INVALID, with_help(body, refused.help))
         };
         let whole = |key: &str, value: Option<Json>, least: u64| match value {
             None => Ok(None),
@@ -393,23 +380,15 @@ impl PortBuilder<'_> {
         };
         let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;
         let retries = whole("retries", config.remove("retries"), 0)?;
-        let mut settings = Settings {
-            name: kind.to_owned(),
-            timeout: Duration::ZERO,
-            retries: 0,
-            dir: self.written.dir.clone(),
-            block: config,
+        let retries = retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX));
+        let shared = executor::Shared {
             servers: self.servers.with_own_usage(),
-            prices: budget::prices(self.configuration),
+            prices: budget::prices(self.executors.config),
         };
-        let executor = new(&settings).map_err(refused)?;
-        settings.timeout = timeout.map_or_else(|| executor.default_timeout(), Duration::from_millis);
-        settings.retries = retries
-            .map_or_else(|| executor.default_retries(), |retries| u32::try_from(retries).unwrap_or(u32::MAX));
-        let recorded = json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()});
-        let servers = self.configuration.path();
-        let origin = Origin { file: Some(&self.written.path), servers: &servers };
-        Ok(SelectedExecutor::of(executor, &settings, origin, recorded))
+        let settings = executor::settings(kind, config, (None, None), &self.written.dir, shared);
+        let origin = Origin { file: Some(&self.written.path), servers: &self.executors.config.path() };
+        let limits = (timeout.map(Duration::from_millis), retries);
+        executor::construct((new, kind), settings, limits, origin).map_err(refused)
     }
 
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
@@ -458,15 +437,14 @@ const MODEL: &str = "model";
 
 /// Executors for adapters that ask a model.
 struct MemberFactory<'a> {
-    registry: &'a Registry,
-    configuration: &'a Configuration,
+    executors: Executors<'a>,
     manifest: &'a Path,
     needs: &'a RefCell<Vec<TrustRequest>>,
 }
 
 impl ExecutorResolver for MemberFactory<'_> {
     fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
-        let (registry, configuration) = (self.registry, self.configuration);
+        let Executors { registry, config: configuration } = self.executors;
         let default = configuration.defaults.executor.as_ref().map(|(name, _)| name.as_str());
         // A block that names a model needs an executor that can ask one, also without a configured executor.
         let bare = || registry.command_kind.and_then(|kind| registry.bare_presets.get(kind).copied());
@@ -474,11 +452,11 @@ impl ExecutorResolver for MemberFactory<'_> {
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
         let named = NamedExecutor { name, place: None, by: SelectedBy::File(self.manifest) };
-        let mut chosen = executor::by_name_with(registry, configuration, named, block.clone());
+        let mut chosen = self.executors.by_name(named, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
             // The default executor may not accept a model.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
-            chosen = executor::by_name_with(registry, configuration, named, without);
+            chosen = self.executors.by_name(named, without);
         }
         let chosen = chosen.map_err(|error| ConfigError::for_key("executor", error.first_message()))?;
         let (config, needs) = chosen.into_unadmitted_config();
@@ -509,15 +487,11 @@ impl PortBuilder<'_> {
     /// The place that allows a participant to use a server.
     fn effector_place(&self, participant: &str, server: &str) -> Place {
         let bindings = self.written.runtime.effectors.iter().flatten().enumerate();
-        let mut named =
-            bindings.filter(|(_, one)| one.participant_id == participant).filter_map(|(at, one)| {
-                Some((at, one.mcp_servers.iter().flatten().position(|id| id == server)?))
-            });
-        let Some((at, of)) = named.next() else { return self.place_of("effectors", "") };
-        let binding = self.document.root.key("effectors").and_then(|all| all.items().get(at));
-        let servers = binding.and_then(|binding| binding.key("mcpServers"));
-        let span = servers.and_then(|servers| servers.items().get(of)).map_or(0..0, |node| node.span.clone());
-        self.document.place(span, format!("effectors[{at}].mcpServers[{of}]"))
+        let mut of = bindings.filter(|(_, one)| one.participant_id == participant).filter_map(|(at, one)| {
+            Some((at, one.mcp_servers.iter().flatten().position(|id| id == server)?))
+        });
+        let Some((at, of)) = of.next() else { return self.place_of("effectors", "") };
+        place_in(self.document, format!("effectors[{at}].mcpServers[{of}]"))
     }
 
     /// Refuses participants whose executors could never take their turns here.
@@ -549,17 +523,21 @@ impl PortBuilder<'_> {
         &mut self,
         substrate: &dyn Substrate,
         dispatcher: &dyn Dispatcher,
+        state: &dyn State,
         participants: &[Participant],
         speakers: &[Option<Speaker>],
     ) {
+        let document = self.document;
+        let at = |message: String, port: &str| Body::new(message).at(place_in(document, port.to_owned()));
         for caution in dispatcher.warnings(participants) {
-            self.cautions
-                .warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.place_of("dispatcher", "")));
+            self.cautions.warn(codes::DISPATCH_AMBIGUOUS, at(caution, "dispatcher"));
         }
         // Readers of the conversation get these as well.
         for caution in substrate.warnings() {
-            self.report
-                .warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.place_of("substrate", "")));
+            self.report.warn(codes::CONVERSATION_DOUBTFUL, at(caution, "substrate"));
+        }
+        for caution in state.warnings() {
+            self.cautions.warn(codes::STATE_UNREAD, at(caution, "state"));
         }
         // If the substrate gives authors their own identities, an operator of the remote side may also answer (K8).
         let identities = substrate.about().capabilities.contains(&Capability::Identity);

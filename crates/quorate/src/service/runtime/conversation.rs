@@ -21,7 +21,6 @@ use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
 use quorate_kernel::ports::telemetry::{Event, EventKind};
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::evidence::{Alteration, Evidence, Scope};
-use quorate_ledger::Store;
 use quorate_manifest::runtime::RESERVED_AUTHORS;
 use quorate_protocol::locks::look_of_name;
 use quorate_protocol::{Json, Name};
@@ -242,7 +241,7 @@ impl ConversationReader {
     pub(crate) async fn with_authors(runtime: &Runtime) -> Result<Self, Error> {
         let mut reader = ConversationReader::new(runtime);
         if reader.substrate.about().keeps == Keeps::Turns {
-            reader.evidence = Evidence::from_records(&runtime.records().await?);
+            reader.evidence = Evidence::from_records(&runtime.records(None).await?);
         }
         Ok(reader)
     }
@@ -289,25 +288,6 @@ impl ConversationReader {
     #[crate::boxed]
     pub async fn changed(&self) -> Result<(), Error> {
         Ok(self.substrate.changed().await?)
-    }
-}
-
-/// A record of a conversation in the ledger
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ConversationRecord {
-    /// Its number in the conversation's stream
-    pub n: u64,
-    /// When it was recorded, RFC 3339
-    pub at: String,
-    /// Its kind
-    pub kind: String,
-    /// Its content; null if it was erased
-    pub data: Option<Map<String, Json>>,
-}
-
-impl From<Record> for ConversationRecord {
-    fn from(record: Record) -> Self {
-        ConversationRecord { n: record.n, at: rfc3339(record.at_ms), kind: record.kind, data: record.data }
     }
 }
 
@@ -358,13 +338,7 @@ impl Runtime {
     /// If conversation or ledger cannot be read.
     #[crate::boxed]
     pub(crate) async fn find_alterations(&self) -> Result<Report, Error> {
-        if !self.ledger.may_exist() {
-            return self.report_alterations(&[]).await;
-        }
-        let store = Store::open_read_only(&self.ledger).await?;
-        let records = store.records(&self.stream()).await;
-        store.close().await;
-        self.report_alterations(&records?).await
+        self.report_alterations(&self.records(None).await?).await
     }
 
     /// As [`Runtime::find_alterations`], for `check`, which is synchronous and connects to no other system: it does not

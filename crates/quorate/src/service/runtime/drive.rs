@@ -80,7 +80,7 @@ pub enum SwarmEvent {
         /// How long the run waits.
         pause: Duration,
     },
-    /// The file of events cannot be written any more; the run continues.
+    /// The file of events could not be written: the reason. The run continues.
     EventsEnded(String),
     /// No participant is asked any more: the run closes.
     Ending,

@@ -260,13 +260,19 @@ impl PromptLoader<'_> {
 
 /// The place of a key of a participant.
 pub(super) fn participant_place(document: &Document, at: usize, key: &str) -> Place {
-    let participant = document.root.key("participants").and_then(|all| all.items().get(at));
-    let mut node = participant;
-    for part in key.split('.').filter(|part| !part.is_empty()) {
-        node = node.and_then(|node| node.key(part)).or(node);
+    place_in(document, format!("participants[{at}].{key}"))
+}
+
+/// The place of the deepest value of a path such as `participants[2].config.timeout_ms` that exists.
+pub(super) fn place_in(document: &Document, path: String) -> Place {
+    let mut span = 0..0;
+    let mut node = &document.root;
+    for step in path.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
+        let inner = step.parse().map_or_else(|_| node.key(step), |at: usize| node.items().get(at));
+        let Some(inner) = inner else { break };
+        (node, span) = (inner, inner.span.clone());
     }
-    let span = node.map_or(0..0, |node| node.span.clone());
-    document.place(span, format!("participants[{at}].{key}"))
+    document.place(span, path)
 }
 
 /// The text of a role: a file without its frontmatter, or the text in the manifest (K9).

@@ -11,6 +11,7 @@ use quorate_manifest::loader::{OpenResult, Refs};
 use super::super::disk::{self, absolute, display_path};
 use super::super::environment::Environment;
 use super::super::error::Error;
+use super::super::executor::Executors;
 use super::super::manifests::{Manifests, file_not_found};
 use super::super::workspace::{self, PathOverrides, find_root};
 use super::super::{convene, executor, runtime};
@@ -69,12 +70,7 @@ fn inventory_of_files(
             }
             Doctype::Assembly | Doctype::Operator => {
                 let names = convene::spec::executor_names(&loader, &document);
-                needs.extend(executor::of_names(
-                    environment.registries.registry(),
-                    &configuration,
-                    &names,
-                    &file,
-                ));
+                needs.extend(executors(environment, &configuration).of_names(&names, &file));
             }
             _ => {}
         }
@@ -89,15 +85,19 @@ fn configuration(environment: &Environment, root: &Path) -> Configuration {
     workspace::load_configuration(environment, &path).value.unwrap_or_default()
 }
 
+fn executors<'a>(environment: &'a Environment, config: &'a Configuration) -> Executors<'a> {
+    Executors { registry: environment.registries.registry(), config }
+}
+
 fn of_configuration(
     environment: &Environment,
     file: &Path,
     configuration: &Configuration,
 ) -> Vec<TrustRequest> {
-    let mut acts = executor::acts_of_tables(environment.registries.registry(), configuration);
+    let executors = executors(environment, configuration);
+    let mut acts = executors.acts_of_tables();
     acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
-    let meaning = executor::configured_meaning(environment.registries.registry(), configuration).ok();
-    let needs = meaning.flatten().map(|meaning| meaning.needs());
+    let needs = executors.configured_meaning().ok().flatten().map(|meaning| meaning.needs());
     acts.extend(needs.into_iter().flatten().flat_map(|need| need.acts));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
         acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
@@ -114,7 +114,7 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
     let Some(council) = loaded.value else { return Vec::new() };
     let config = configuration(environment, root);
-    let mut needs = executor::of_council(environment.registries.registry(), &config, &council, file);
+    let mut needs = executors(environment, &config).of_council(&council, file);
     let mut acts = workspace::of_council(&council, root, &Resolver::default());
     acts.extend(workspace::of_watch(&council, root));
     needs.push(TrustRequest { file: file.to_owned(), acts });
