@@ -4,7 +4,6 @@ use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use quorate_manifest::assembly::Trigger;
 use quorate_protocol::assembly::Setup;
 
 use super::builder::Quorate;
@@ -150,45 +149,15 @@ impl Convening {
         self
     }
 
-    /// Advisory mode: the phase of the conversation; default `session`.
-    pub fn phase(mut self, phase: impl Into<String>) -> Self {
-        self.request.inputs.phase = Some(phase.into());
-        self
-    }
-
-    /// Advisory mode: the reason for asking; default manual.
-    pub fn trigger(mut self, trigger: Trigger) -> Self {
-        self.request.inputs.trigger = Some(trigger);
-        self
-    }
-
-    /// Advisory mode: asks the sentinels first, and the members of the phase only if no rule has ended the run by then.
-    pub fn sentinel_first(mut self) -> Self {
-        self.request.inputs.sentinel_first = true;
-        self
-    }
-
     /// Voting mode: the proposal.
     pub fn proposal(mut self, draft: impl Into<Draft>) -> Self {
         self.request.inputs.proposal = Some(draft.into());
         self
     }
 
-    /// Voting mode: the class of the proposal, which decides who votes and which rules apply.
-    pub fn class(mut self, class: impl Into<String>) -> Self {
-        self.request.inputs.class = Some(class.into());
-        self
-    }
-
     /// Peer mode: the topic.
     pub fn topic(mut self, draft: impl Into<Draft>) -> Self {
         self.request.inputs.topic = Some(draft.into());
-        self
-    }
-
-    /// Peer mode: the maximum number of rounds.
-    pub fn rounds(mut self, rounds: u32) -> Self {
-        self.request.inputs.rounds = Some(rounds);
         self
     }
 

@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::{NewTurn, Participant, Stamp};
-use quorate_kernel::ports::state::{State, StateError};
+use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_protocol::Name;
@@ -23,7 +23,6 @@ use super::events::{Interruption, Run};
 use super::runs::RunRecord;
 use super::service::confined::Root;
 use super::service::disk::absolute;
-use super::service::error::error_chain;
 use super::service::operate::{self, DETACHED_RUNTIME_PREFIX};
 use super::service::runtime::conversation::{self as service, Shared};
 use super::service::runtime::drive::{self, Sinks};
@@ -40,7 +39,7 @@ pub use super::service::runtime::conversation::{
     Activity, AuthorRule, ConversationReader, DEFAULT_SPEAKER, Doing, SayRequest, TurnPage, Turns,
 };
 pub use super::service::runtime::drive::{
-    FailedCall, InterruptedTurn, PassedTurn, Recent, RunRequest, ShownTurn, Stopped, StoppedBy, SwarmEvent,
+    FailedCall, InterruptedTurn, PassedTurn, RunRequest, ShownTurn, Stopped, StoppedBy, SwarmEvent,
     SwarmReport, Until,
 };
 pub use super::service::talks::{FailedAnswer, Next, ParticipantState, Talk, TalkState, TurnOutcome};
@@ -89,7 +88,7 @@ impl Quorate {
     /// let (text, by) = ("@polly, who are you?".to_owned(), Some("ann".to_owned()));
     /// conversation.say(&SayRequest { text, by, ..SayRequest::default() }).await?;
     /// let run = conversation.run(RunRequest::default()).finish().await?;
-    /// assert_eq!(run.appended.entries().next().unwrap().content, "Hello, hello!");
+    /// assert_eq!(run.appended[0].content, "Hello, hello!");
     /// assert_eq!(conversation.turns().newest(10).await?.turns.len(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -599,7 +598,7 @@ impl Conversation {
     /// If the store fails.
     #[crate::boxed]
     pub async fn state(&self, key: &str) -> Result<Map<String, Value>, Error> {
-        self.0.runtime.state.read(key).await.map_err(state_unreadable)
+        self.0.runtime.state.read(key).await.map_err(service::state_unreadable)
     }
 
     /// Replaces an entry of the state store.
@@ -608,7 +607,7 @@ impl Conversation {
     /// If the store fails.
     #[crate::boxed]
     pub async fn set_state(&self, key: &str, value: &Map<String, Value>) -> Result<(), Error> {
-        self.0.runtime.state.write(key, value).await.map_err(state_unreadable)
+        self.0.runtime.state.write(key, value).await.map_err(service::state_unreadable)
     }
 }
 
@@ -616,10 +615,6 @@ impl std::fmt::Debug for Conversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Conversation").field("id", &self.0.runtime.id).finish_non_exhaustive()
     }
-}
-
-fn state_unreadable(error: StateError) -> Error {
-    Error::new(ErrorKind::Configuration, codes::STATE_UNREADABLE, Body::new(error_chain(&error)))
 }
 
 impl NewMessage {

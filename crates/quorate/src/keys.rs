@@ -1,11 +1,10 @@
 //! The keys that sign the ledger's checkpoints and the records of runs: making, listing, replacing, revoking and
 //! exporting them. No method returns or shows a secret half.
 
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, Report};
 
 use super::builder::Quorate;
 use super::error::Error;
-use super::service::error::ErrorKind;
 use super::service::keys::{self, WorkspaceKeys, change};
 use super::service::runs;
 use super::service::time_text::{instant, minute};
@@ -187,7 +186,7 @@ impl Quorate {
             KeyFormat::Note => {
                 let body = Body::new("only the ledger's key signs notes");
                 let help = "write `quorate keys export ledger --format note`";
-                Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
+                Err(Error::usage(body.help(help)))
             }
         };
         Outcome::of(text, warnings)

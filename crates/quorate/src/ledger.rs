@@ -58,7 +58,8 @@ impl Quorate {
         verify::verify(&self.environment, &self.places, &request).await
     }
 
-    /// The proof of a run's records, or of one of them (`run/n`), for a reader without access to the ledger.
+    /// The proof of a run's records, or of one of them (`run/n`), for a reader without access to the ledger. The run is given
+    /// by its id, a prefix of it, or `latest`.
     ///
     /// # Errors
     /// If the record does not exist, is not sealed yet, or was changed.
@@ -81,30 +82,6 @@ impl Quorate {
     #[crate::boxed]
     pub async fn prove(&self, what: &str) -> Result<Outcome<Proof>, Error> {
         self.on_ledger(|session| async move { proving::prove(&session, what).await }).await
-    }
-
-    /// The proof of all records of a run, given by its id, a prefix of it, or `latest`.
-    ///
-    /// # Errors
-    /// As [`Quorate::prove`].
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let dir = tempfile::tempdir()?;
-    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
-    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
-    /// let proof = quorate.prove_run("latest").await?;
-    /// assert!(!proof.records.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[crate::boxed]
-    pub async fn prove_run(&self, run: &str) -> Result<Outcome<Proof>, Error> {
-        self.on_ledger(|session| async move {
-            let run = session.find_run(run).await?.run;
-            proving::prove(&session, &run).await
-        })
-        .await
     }
 
     /// Verifies the ledger and signs its number of records and the root of their tree. Without new records, the last
@@ -391,7 +368,7 @@ impl Quorate {
     /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
     /// use quorate::ledger::CheckRequest;
     ///
-    /// let proof = quorate.prove_run("latest").await?.text()?;
+    /// let proof = quorate.prove("latest").await?.text()?;
     /// std::fs::write(dir.path().join("proof.json"), proof)?;
     /// let request = CheckRequest { file: "proof.json".to_owned(), ..CheckRequest::default() };
     /// let checked = quorate.check_proof(&request, None)?;

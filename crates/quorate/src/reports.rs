@@ -215,7 +215,6 @@ pub enum ReportScope {
 ///
 /// # Errors
 /// If the run does not exist or cannot be proven, or the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn collect_run(
     session: &LedgerSession,
     run: &Name,

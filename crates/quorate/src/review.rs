@@ -7,8 +7,6 @@ use std::pin::Pin;
 
 use quorate_diagnostics::Report;
 use quorate_diagnostics::render::machine::diagnostics_json;
-use quorate_manifest::council::VerdictPolicy;
-use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::modes::council::Setup;
 use quorate_protocol::policy::Verdict;
 use schemars::JsonSchema;
@@ -176,18 +174,6 @@ impl Reviewing {
     /// The type of the text, under which verdicts are remembered; default: by the council's tier rules.
     pub fn artifact_type(mut self, artifact_type: impl Into<String>) -> Self {
         self.request.artifact_type = Some(artifact_type.into());
-        self
-    }
-
-    /// The tier; default: by the council's tier rules.
-    pub fn tier(mut self, tier: Tier) -> Self {
-        self.request.tier = Some(tier);
-        self
-    }
-
-    /// The verdict policy; default: the council's.
-    pub fn policy(mut self, policy: VerdictPolicy) -> Self {
-        self.request.policy = Some(policy);
         self
     }
 

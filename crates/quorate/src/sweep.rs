@@ -331,7 +331,6 @@ impl Ended {
 ///
 /// # Errors
 /// If no folder can be read, the executor is refused, or the ledger fails.
-#[crate::boxed]
 async fn sweep(
     session: &Arc<LedgerSession>,
     request: &SweepRequest,

@@ -85,11 +85,11 @@ fn words(kind: &str, data: &Map<String, Value>) -> String {
 pub(crate) fn summary(run: &SwarmReport, unanswered_printed: bool) -> String {
     let mut text = String::new();
     if !unanswered_printed {
-        for failed in run.failed.entries() {
+        for failed in &run.failed {
             let (participant, why) = (one_line(&failed.participant), one_line(&failed.why));
             text.push_str(&format!("{participant} has not answered {}: {why}\n", failed.trigger));
         }
-        for passed in run.passed.entries().chain(run.undecided.entries()) {
+        for passed in run.passed.iter().chain(&run.undecided) {
             text.push_str(&format!("no participant answers {}: {}\n", passed.trigger, one_line(&passed.why)));
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn summary(run: &SwarmReport, unanswered_printed: bool) -> String {
             turn.trigger
         ));
     }
-    text.push_str(&match (run.asked, run.appended.count()) {
+    text.push_str(&match (run.asked, run.appended_count()) {
         (0, _) if run.idle == 0 && run.is_complete() => "no new turns\n".to_owned(),
         (0, _) if run.passed.is_empty() && run.is_complete() => "nothing to answer\n".to_owned(),
         (_, 1) => "1 turn appended\n".to_owned(),

@@ -14,7 +14,7 @@ use quorate_kernel::record::HiddenText;
 
 use super::disk::{self, absolute, entry_exists, find_outermost, shell_quoted};
 use super::environment::Environment;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::hidden_text;
 
 /// The size limit of an artifact, in bytes.
@@ -63,20 +63,8 @@ impl Draft {
     }
 }
 
-impl From<PathBuf> for Draft {
-    fn from(file: PathBuf) -> Self {
-        Draft::File(file)
-    }
-}
-
-impl<P: AsRef<Path> + ?Sized> From<&P> for Draft {
-    fn from(file: &P) -> Self {
-        Draft::File(file.as_ref().to_owned())
-    }
-}
-
-impl From<String> for Draft {
-    fn from(file: String) -> Self {
+impl<P: Into<PathBuf>> From<P> for Draft {
+    fn from(file: P) -> Self {
         Draft::File(file.into())
     }
 }
@@ -338,7 +326,7 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, Error> {
 }
 
 fn usage(message: &str, help: &str) -> Error {
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+    Error::usage(Body::new(message).help(help))
 }
 
 /// The path of an existing file from the root of the repository, with `/`. As in git, a link to a folder counts as that

@@ -86,7 +86,6 @@ struct Decided {
 /// # Errors
 /// If the run has no verdict, its input is not its artifact, its records were altered or erased, or the ledger cannot
 /// be sealed, no key may sign, or a file cannot be written.
-#[crate::boxed]
 pub(crate) async fn attest(
     session: &LedgerSession,
     run: &str,

@@ -49,13 +49,14 @@ struct PromptHistory {
 /// The parts of an agent's prompt, except overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
-    base: Arc<BasePrompt>,
+    /// The prompt before weaving.
+    pub(super) base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
-    /// Active playbooks that passed no gate.
-    never_gated: Arc<[String]>,
+    /// Active playbooks that passed no gate (B13).
+    pub(super) never_gated: Arc<[String]>,
     traits: Arc<[Arc<Trait>]>,
     /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
-    matched: Arc<[(String, String)]>,
+    pub(super) matched: Arc<[(String, String)]>,
     root: Arc<Path>,
     scope: Scope,
     /// The operators, by the names that overlays use.
@@ -137,19 +138,9 @@ impl Sources {
         }
     }
 
-    /// The prompt before weaving.
-    pub fn base(&self) -> &BasePrompt {
-        &self.base
-    }
-
     /// The playbooks that target it.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
-    }
-
-    /// The active playbooks that no gate passed (B13).
-    pub fn never_gated(&self) -> &[String] {
-        &self.never_gated
     }
 
     /// Keeps the overlays of advisory runs that target its operators.
@@ -206,11 +197,6 @@ impl Sources {
             events.push(ChangeEvent::new(PlaybookEvent::Skipped, &one.id, words, data));
         }
         Some((events, bodies))
-    }
-
-    /// Whether a playbook targets the agent by a pattern; the first match of each pattern is recorded.
-    pub fn has_pattern_matches(&self) -> bool {
-        !self.matched.is_empty()
     }
 
     /// Records a composed prompt unless it equals the last one recorded for the same agent; and each pattern that

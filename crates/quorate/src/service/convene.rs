@@ -86,7 +86,6 @@ fn resolution(environment: &Environment, path: PathBuf, root: Option<PathBuf>) -
 ///
 /// # Errors
 /// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
-#[crate::boxed]
 pub(crate) async fn convene(
     session: &LedgerSession,
     input: &ConveneInput,
@@ -149,7 +148,6 @@ const DEFAULT_EVERY_MESSAGES: u64 = 10;
 ///
 /// # Errors
 /// If the ledger does not answer, or the heuristic is a custom one that is not registered.
-#[crate::boxed]
 pub(crate) async fn reason_not_due(
     session: &LedgerSession,
     input: &ConveneInput,

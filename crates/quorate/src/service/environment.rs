@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::process;
+use quorate_diagnostics::Body;
 use quorate_diagnostics::invisible::{first_invisible, is_invisible};
-use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::{Clock, System};
 use quorate_kernel::ports::ledger::Ledger;
 use quorate_kernel::redact::Redactor;
@@ -19,7 +19,7 @@ use quorate_ledger::store::Store;
 use tempfile::TempDir;
 
 use super::commit_events::CommitEvents;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::redaction::{Variables, built_in_redactor};
 use super::registries::Registries;
 use super::trust::requests::{Inventory, Trust};
@@ -155,11 +155,8 @@ const SCOPES: [[&str; 2]; 3] =
 ///
 /// # Errors
 /// If there is neither, or `by` is not a valid name.
-#[crate::boxed]
 pub(crate) async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, Error> {
-    let refused = |message: &str, help: &str| {
-        Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
-    };
+    let refused = |message: &str, help: &str| Err(Error::usage(Body::new(message).help(help)));
     match by.map(str::trim) {
         Some("") => refused(
             "`--by` is empty",

@@ -14,7 +14,7 @@ use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::money::Money;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::samples::can_compare;
-use quorate_protocol::{Command, ConsultationResult, Event, Invoke, Json, Part, TimedEvent};
+use quorate_protocol::{Command, ConsultationResult, Event, Invoke, Json, Part, Protocol, TimedEvent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -281,38 +281,51 @@ fn sum_money(left: Option<Money>, right: Option<Money>) -> Option<Money> {
 /// # Errors
 /// If the protocol cannot be set up.
 pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estimate, Error> {
-    let mut protocol = spec.setup.protocol()?;
     let layout = Layout { nonce: "0".repeat(16) };
     let mut all = Estimate::default();
-    let opened = Event::Opened {
-        run: "estimate".into(),
-        inputs: vec![part],
-        priors: Vec::new(),
-        overlays: Vec::new(),
-    };
-    let mut events = VecDeque::from([opened]);
-    while let Some(event) = events.pop_front() {
-        for command in protocol.advance(&TimedEvent { at_ms: 0, event }) {
-            if let Command::Invoke(invoke) = &command
-                && let Some(member) = spec.members.iter().find(|member| member.id == invoke.member)
-            {
-                let prompt = layout.prompt(invoke, &member.context, &member.prompt);
-                let samples = if can_compare(invoke.schema) { member.executor.samples } else { 1 };
-                let executor = ExecutorEstimate::of(&member.executor, invoke, &prompt.text);
-                all.add(Estimate {
-                    executors: vec![executor; samples as usize],
-                    samples: SampledMember::of(member).into_iter().collect(),
-                    ..Estimate::default()
-                });
-            }
-            events.extend(made_up_event(command, 5));
+    let add = |command: &Command| {
+        if let Command::Invoke(invoke) = command
+            && let Some(member) = spec.members.iter().find(|member| member.id == invoke.member)
+        {
+            let prompt = layout.prompt(invoke, &member.context, &member.prompt);
+            let samples = if can_compare(invoke.schema) { member.executor.samples } else { 1 };
+            let executor = ExecutorEstimate::of(&member.executor, invoke, &prompt.text);
+            all.add(Estimate {
+                executors: vec![executor; samples as usize],
+                samples: SampledMember::of(member).into_iter().collect(),
+                ..Estimate::default()
+            });
         }
-    }
+    };
+    rehearse(&mut *spec.setup.protocol()?, part, &[5], add);
     Ok(all)
 }
 
+/// Runs a protocol on made-up answers with these severities in turn, and shows each command. Returns whether it finishes.
+pub(crate) fn rehearse(
+    protocol: &mut dyn Protocol,
+    part: Part,
+    severities: &[u8],
+    mut see: impl FnMut(&Command),
+) -> bool {
+    let (priors, overlays) = (Vec::new(), Vec::new());
+    let opened = Event::Opened { run: "rehearsal".into(), inputs: vec![part], priors, overlays };
+    let mut events = VecDeque::from([opened]);
+    let mut severities = severities.iter().cycle();
+    while let Some(event) = events.pop_front() {
+        for command in protocol.advance(&TimedEvent { at_ms: 0, event }) {
+            see(&command);
+            if command == Command::Finish {
+                return true;
+            }
+            events.extend(made_up_event(command, *severities.next().unwrap_or(&5)));
+        }
+    }
+    false
+}
+
 /// The event that follows a command if every member answers and every host call succeeds.
-pub(crate) fn made_up_event(command: Command, severity: u8) -> Option<Event> {
+fn made_up_event(command: Command, severity: u8) -> Option<Event> {
     Some(match command {
         Command::Invoke(invoke) => {
             let answer = answer(invoke.schema, severity);

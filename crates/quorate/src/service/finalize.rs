@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger as _, LedgerError};
+use quorate_kernel::ports::ledger::{Durability, Entry, LedgerError};
 use quorate_kernel::record::{Outcome, Override, RunEnded};
 use quorate_ledger::council_log;
 use quorate_ledger::council_log::line::{LogEvent, SUPERSEDED};
@@ -26,7 +26,6 @@ use super::{environment, overlays};
 ///
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
-#[crate::boxed]
 pub(crate) async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Error> {
     conclude(session, session.partial_history(run).await?).await
 }
@@ -35,7 +34,6 @@ pub(crate) async fn finalize(session: &LedgerSession, run: &Name) -> Result<Hist
 ///
 /// # Errors
 /// As [`finalize`].
-#[crate::boxed]
 pub(super) async fn conclude(session: &LedgerSession, mut history: History) -> Result<History, Error> {
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
         return Ok(history);
@@ -77,21 +75,16 @@ pub(super) async fn record_run_ended(
     let before = state(history);
     for _ in 0..MAX_ATTEMPTS {
         let at_ms = session.environment.clock.now_ms();
-        let append = Append::one(&history.run, history.next, Entry::of(&ended, at_ms), Durability::Written);
-        match session.store.append(append).await {
-            Ok(_) => {
-                history.end(ended, at_ms);
-                break;
-            }
-            // A cancelled call was recorded after the outcome, or another process has added to the run.
-            Err(LedgerError::Conflict { .. }) => {
-                *history = session.partial_history(&history.run).await?;
-                // Another process resumes the run, or a person's decision has a line that the next start writes.
-                if history.ended.is_some() || state(history) != before {
-                    break;
-                }
-            }
-            Err(error) => return Err(error.into()),
+        let entry = Entry::of(&ended, at_ms);
+        if session.append(&history.run, history.next, entry, Durability::Written).await?.is_some() {
+            history.end(ended, at_ms);
+            break;
+        }
+        // A cancelled call was recorded after the outcome, or another process has added to the run.
+        *history = session.partial_history(&history.run).await?;
+        // Another process resumes the run, or a person's decision has a line that the next start writes.
+        if history.ended.is_some() || state(history) != before {
+            break;
         }
     }
     session.seal_run().await;
@@ -169,12 +162,11 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
         ..Outcome::default()
     };
     let entry = Entry::of(&outcome, session.environment.clock.now_ms());
-    match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Ok(_) => finalize(session, run).await.map(drop),
-        // Another process closed it first.
-        Err(quorate_kernel::ports::ledger::LedgerError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+    // Another process may have closed it first.
+    if session.append(run, history.next, entry, Durability::Synced).await?.is_some() {
+        finalize(session, run).await?;
     }
+    Ok(())
 }
 
 /// The number of attempts to append while other processes append first.
@@ -212,7 +204,7 @@ pub(crate) async fn override_run(
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("give the reason with `--reason`: the next review learns from it");
-        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
+        return Err(Error::usage(body));
     }
     ensure_short("reason", reason, MAX_REASON_CHARS)?;
     ensure_short("by", by.as_deref().unwrap_or_default(), MAX_BY_CHARS)?;
@@ -220,50 +212,35 @@ pub(crate) async fn override_run(
     session.ensure_writable()?;
     // Another person may append at the same time.
     for _ in 0..MAX_ATTEMPTS {
-        match try_record(session, run, *verdict, reason, &decider).await {
-            Err(RecordError::Conflict) => {}
-            Err(RecordError::Failed(error)) => return Err(error),
-            Ok(()) => {
-                finalize(session, run).await?;
-                return report::load(session, run).await;
-            }
+        if try_record(session, run, *verdict, reason, &decider).await? {
+            finalize(session, run).await?;
+            return report::load(session, run).await;
         }
     }
     Err(LedgerError::Conflict { run: run.clone() }.into())
 }
 
-enum RecordError {
-    /// Another process appended first.
-    Conflict,
-    Failed(Error),
-}
-
-impl<E: Into<Error>> From<E> for RecordError {
-    fn from(error: E) -> Self {
-        RecordError::Failed(error.into())
-    }
-}
-
+/// Records a decision; `false` if another process appended first.
 async fn try_record(
     session: &LedgerSession,
     run: &Name,
     verdict: Verdict,
     reason: &str,
     by: &str,
-) -> Result<(), RecordError> {
+) -> Result<bool, Error> {
     let mut history = session.partial_history(run).await?;
     if run_opened::is_assembly(&history) {
         let body = Body::new(format!(
             "cannot override run {run}: it is an assembly's, and only a review's verdict can be overridden"
         ))
         .help("convene the assembly again, or decide otherwise where its outcome is used");
-        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body).into());
+        return Err(Error::usage(body));
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
-        return Err(undecided_error(session, run, &history).await?.into());
+        return Err(undecided_error(session, run, &history).await?);
     };
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {
-        return Err(RecordError::Conflict);
+        return Ok(false);
     }
     let redactor = &session.workspace.redaction.redactor;
     let decision = Override {
@@ -274,11 +251,7 @@ async fn try_record(
         logged: Some(false),
     };
     let entry = Entry::of(&decision, session.environment.clock.now_ms());
-    match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Err(LedgerError::Conflict { .. }) => Err(RecordError::Conflict),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
-    }
+    Ok(session.append(run, history.next, entry, Durability::Synced).await?.is_some())
 }
 
 /// The refusal of a run without a verdict. Its help depends on whether a process works on the run.
@@ -306,5 +279,5 @@ fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), Error> {
     }
     let body = Body::new(format!("`{name}` has {count} characters; the limit is {limit}"))
         .help("shorten it, and name a document with the details");
-    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))
+    Err(Error::usage(body))
 }

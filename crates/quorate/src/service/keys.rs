@@ -174,9 +174,7 @@ impl WorkspaceKeys {
         };
         Error::configuration(code, Body::new(message).help(help))
     }
-}
 
-impl WorkspaceKeys {
     /// The keys and vouchers known outside of the ledger, which check signatures before and after they are made.
     ///
     /// # Errors
@@ -253,7 +251,6 @@ impl WorkspaceKeys {
     ///
     /// # Errors
     /// If a key exists but is unusable: it is malformed, or others can read it.
-    #[crate::boxed]
     pub(crate) async fn signing_key(&self) -> Result<SigningKey, Error> {
         self.signing_key.get_or_try_init(|| find(self)).await.cloned()
     }
@@ -446,7 +443,6 @@ pub struct KeyList {
 ///
 /// # Errors
 /// If a file cannot be read or used.
-#[crate::boxed]
 pub(crate) async fn list(keys: &WorkspaceKeys) -> Result<KeyList, Error> {
     let directory = keys.directory();
     let ring = keys.load_keyring()?;
@@ -504,7 +500,6 @@ pub enum KeySelector {
 ///
 /// # Errors
 /// If there is no such key, or a file cannot be read or used.
-#[crate::boxed]
 pub(crate) async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicKey, Error> {
     match which {
         KeySelector::Ledger => ledger_key(keys),
@@ -523,7 +518,6 @@ pub(crate) async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<
 ///
 /// # Errors
 /// If the key or a checkpoint is missing, or the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result<String, Error> {
     let public = ledger_key(keys)?;
     let unsealed = || {

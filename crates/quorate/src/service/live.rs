@@ -108,7 +108,6 @@ impl LiveState {
 ///
 /// # Errors
 /// If the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, Error> {
     Ok(match session.store.driver(run).await? {
         Some(Driver::Local) => LiveState::Elsewhere,
@@ -161,7 +160,6 @@ const MAX_RECORDS: usize = 1_000;
 ///
 /// # Errors
 /// If there is no such run, or the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn records(
     session: &LedgerSession,
     prefix: &str,
@@ -179,7 +177,6 @@ pub(crate) async fn records(
 ///
 /// # Errors
 /// If there is no such run, or the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, Error> {
     let run = session.find_run(prefix).await?.run;
     let driver = driver(session, &run).await?;

@@ -11,7 +11,7 @@ use regex::Regex;
 use super::confined::Confined;
 use super::disk::{absolute, display_path, entry_exists, find_outermost};
 use super::environment::Environment;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::workspace::{find_root, load_configuration};
 
 /// A workspace of manifests.
@@ -70,11 +70,7 @@ pub(crate) fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePa
     };
     below(root, file).or_else(really).ok_or_else(|| {
         let message = format!("{} is not in the workspace {}", file.display(), root.display());
-        Error::new(
-            ErrorKind::InvalidRequest,
-            codes::USAGE,
-            Body::new(message).help("pass a directory above it with `--root`"),
-        )
+        Error::usage(Body::new(message).help("pass a directory above it with `--root`"))
     })
 }
 

@@ -48,7 +48,6 @@ pub struct Response {
 ///
 /// # Errors
 /// If the participant gives no answer, or substrate or ledger fail.
-#[crate::boxed]
 pub(crate) async fn operate(
     ready: &OpenRuntime,
     shared: &Runtime,

@@ -65,7 +65,6 @@ async fn catch_up<'f>(
 ///
 /// # Errors
 /// If the ledger does not answer, or a record is malformed.
-#[crate::boxed]
 pub(crate) async fn active_texts(store: &Store, setup: &Setup, now_ms: i64) -> Result<Vec<Json>, Error> {
     let (standing, _) = load_stream(store, &stream_of(&setup.assembly)).await?;
     let mut named = BTreeSet::new();
@@ -78,7 +77,6 @@ pub(crate) async fn active_texts(store: &Store, setup: &Setup, now_ms: i64) -> R
 ///
 /// # Errors
 /// When the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), Error> {
     let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
@@ -313,7 +311,6 @@ impl EvictedOverlays {
 ///
 /// # Errors
 /// When the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<OverlayList, Error> {
     let now_ms = session.environment.clock.now_ms();
     let mut overlays = Vec::new();
@@ -330,7 +327,6 @@ pub(crate) async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Resu
 ///
 /// # Errors
 /// If none or several match.
-#[crate::boxed]
 pub(crate) async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, Error> {
     let mut found = list(session, &OverlayFilter::default()).await?.overlays;
     found.retain(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase()));
@@ -351,7 +347,6 @@ pub(crate) async fn find(session: &LedgerSession, prefix: &str) -> Result<Listed
 ///
 /// # Errors
 /// As [`find`], and if the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOverlay, Error> {
     let overlay = find(session, prefix).await?.overlay;
     let gone = Eviction {
@@ -371,7 +366,6 @@ pub(crate) async fn expire(session: &LedgerSession, prefix: &str) -> Result<Expi
 ///
 /// # Errors
 /// When the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<EvictedOverlays, Error> {
     let mut evicted = Vec::new();
     for stream in whose.streams(session).await? {
@@ -386,7 +380,6 @@ pub(crate) async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Res
 ///
 /// # Errors
 /// When the ledger does not answer.
-#[crate::boxed]
 pub(crate) async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
     OverlayCache::default().holding(store, assembly).await
 }
@@ -400,7 +393,6 @@ impl OverlayCache {
     ///
     /// # Errors
     /// When the ledger does not answer.
-    #[crate::boxed]
     pub(crate) async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();

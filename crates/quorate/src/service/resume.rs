@@ -55,7 +55,6 @@ impl From<&str> for ResumeRequest {
 ///
 /// # Errors
 /// If the run has a verdict, was altered, or the ledger fails; or if a policy is given for an assembly's run.
-#[crate::boxed]
 pub(crate) async fn resume(
     session: &LedgerSession,
     run: &Name,
@@ -68,7 +67,7 @@ pub(crate) async fn resume(
     for (flag, is_given) in [("--policy", policy.is_some()), ("--fail-on", fail_on.is_some())] {
         if is_given && is_assembly(&history) {
             let body = Body::new(format!("{run} is an assembly's run, and {flag} is for reviews"));
-            return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
+            return Err(Error::usage(body));
         }
     }
     let decided = history.outcome().filter(|outcome| !outcome.is_incomplete());
@@ -192,7 +191,6 @@ fn difference_entries(difference: &Difference) -> Vec<Entry> {
 ///
 /// # Errors
 /// If the run's records or texts are incomplete, or another version of the mode wrote it.
-#[crate::boxed]
 pub(crate) async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Error> {
     let mut history = session.history(run).await?;
     // No protocol derives the verdict of a run that was closed because its draft changed.

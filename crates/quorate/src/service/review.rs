@@ -17,7 +17,7 @@ use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
 use quorate_ledger::council_log::IndexedLog;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_manifest::config::{ExecutorTable, Fallback, MemberSettings};
+use quorate_manifest::config::MemberSettings;
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
 use quorate_manifest::council::{self, ContextFile, Policy, VerdictPolicy};
 use quorate_manifest::tree::reader::meant_or;
@@ -30,12 +30,11 @@ use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::{Error, ErrorKind};
 use super::estimate::{self, Estimate};
-use super::executor::{
-    self, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
-};
+use super::executor::{self, NamedExecutor, SelectedExecutor, ensure_one_executor};
 use super::report::{self, FailOn, Review};
 use super::run_spec::{
-    Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
+    ExecutorSource, Fingerprint, MemberExecutors, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec,
+    check_producer,
 };
 use super::session::LedgerSession;
 use super::signer::Signer;
@@ -123,7 +122,6 @@ const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 ///
 /// # Errors
 /// If the ledger does not answer, or another process holds the text for too long.
-#[crate::boxed]
 pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<Option<RunGuard>, Error> {
     if session.environment.variables.get(MEMBER_VARIABLE).is_some() {
         return Ok(None);
@@ -148,7 +146,6 @@ pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<O
 ///
 /// # Errors
 /// If configuration or ledger are unusable.
-#[crate::boxed]
 pub(crate) async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
@@ -212,7 +209,6 @@ fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) 
 ///
 /// # Errors
 /// If the executor is refused, or the ledger fails.
-#[crate::boxed]
 pub(crate) async fn review(
     session: &LedgerSession,
     artifact: Artifact,
@@ -285,8 +281,7 @@ fn normal_components(path: &Path) -> Vec<String> {
     steps
 }
 
-/// The executor of each member by its id: the deliberators in roster order, then the adjudicator. Members with the same
-/// choice share one.
+/// The executor of each member by its id: the deliberators in roster order, then the adjudicator (C11).
 ///
 /// # Errors
 /// If `quorate.toml` has a table for a member that the council does not have, an executor is unknown or refuses its
@@ -296,23 +291,18 @@ pub(crate) fn select_executors<'w>(
     options: &'w RunOptions,
 ) -> Result<Vec<(&'w str, SelectedExecutor)>, Error> {
     ensure_known_members(workspace)?;
-    workspace.executors().ensure_offered(options.client_executor())?;
-    let mut built: Vec<(Choice<'w>, SelectedExecutor)> = Vec::new();
+    let (config, council) = (&workspace.config, &workspace.council);
+    let host = workspace.config_path.as_deref().unwrap_or(&config.dir);
+    let file = workspace.council_path.as_deref().unwrap_or(&council.dir);
+    let mut executors = MemberExecutors::new(workspace, options, file)?;
     let mut selected = Vec::new();
-    for (member, own) in workspace.council.member_ids().zip(workspace.council.settings()) {
-        let table = workspace.config.council.members.get(member);
-        let choice = Choice::of(workspace, options, (member, own));
-        let mut executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
-            Some((_, executor)) => executor.clone(),
-            None => {
-                let mut executor = choice.build(workspace).map_err(|error| quoting(own, error))?;
-                executor.limit_time(options.timeout);
-                built.push((choice, executor.clone()));
-                executor
-            }
-        };
-        let samples = table.and_then(|table| table.samples).or(own.samples);
-        executor.samples = samples.unwrap_or(1);
+    for (member, own) in council.member_ids().zip(council.settings()) {
+        let table = config.council.members.get(member).map(|table| (table, host));
+        let settings: Vec<_> = table.into_iter().chain([(own, file)]).collect();
+        let runtime = own.runtime.as_ref().or(council.runtime.as_ref()).map(ExecutorSource::Runtime);
+        let executor = executors.select(&settings, runtime);
+        let mut executor = executor.map_err(|error| quoting(own, error))?;
+        executor.limit_time(options.timeout);
         executor.ensure_answers(match member {
             ADJUDICATOR => answers::Schema::Adjudication,
             _ => answers::Schema::FirstAnswer,
@@ -393,97 +383,6 @@ pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
     Err(executor::refuse_in(codes::HOST_INVALID, body.help(help), &table.source))
 }
 
-/// The executor, model and stand-ins of a member.
-#[derive(Clone, Copy)]
-struct Choice<'w> {
-    source: Source<'w>,
-    /// The model that replaces the executor's own.
-    model: Option<NamedModel<'w>>,
-    /// The list of stand-ins of the member or of its `runtime`, and the file that has it.
-    fallback: Option<(&'w Fallback, &'w Path)>,
-}
-
-#[derive(Clone, Copy)]
-enum Source<'w> {
-    /// `--executor`, the `executor` of the member's settings, or that of `[defaults]`.
-    Named(NamedExecutor<'w>),
-    /// `runtime` of the member, else of the council.
-    Runtime(&'w ExecutorTable),
-    /// No executor is named.
-    Unnamed,
-}
-
-impl<'w> Choice<'w> {
-    /// The choice for a member with its settings in the council's file. A person's choice comes before `quorate.toml`, which
-    /// comes before the council (C11). A model counts unless a place before its file names the executor.
-    fn of(
-        workspace: &'w Workspace,
-        options: &'w RunOptions,
-        (member, own): (&'w str, &'w MemberSettings),
-    ) -> Choice<'w> {
-        let (council, config) = (&workspace.council, &workspace.config);
-        let host_file = workspace.config_path.as_deref().unwrap_or(&config.dir);
-        let council_file = workspace.council_path.as_deref().unwrap_or(&council.dir);
-        let person = options.executor.as_deref().map(NamedExecutor::by_person);
-        let host = config.council.members.get(member).map(|table| (table, host_file));
-        let files = || host.into_iter().chain([(own, council_file)]).filter(|_| person.is_none());
-        let by_file =
-            || files().find_map(|(of, file)| Some(NamedExecutor::by_file(of.executor.as_ref()?, file)));
-        let runtime = || own.runtime.as_ref().or(council.runtime.as_ref()).map(Source::Runtime);
-        let default = || config.defaults.executor.as_ref();
-        let default = || default().map(|named| Source::Named(NamedExecutor::by_file(named, host_file)));
-        let named = person.or_else(by_file).map(Source::Named);
-        let source = named.or_else(runtime).or_else(default).unwrap_or(Source::Unnamed);
-        let first = files().find(|(of, _)| of.executor.is_some() || of.model.is_some());
-        let model = first
-            .and_then(|(of, file)| NamedModel::by_file(of, Some(file).filter(|file| *file == council_file)));
-        let by_runtime = || match source {
-            Source::Runtime(table) => Some((table.fallback.as_ref()?, council_file)),
-            Source::Named(_) | Source::Unnamed => None,
-        };
-        let listed = files().find_map(|(of, file)| Some((of.fallback.as_ref()?, file)));
-        Choice {
-            source,
-            model: options.model.as_deref().map(NamedModel::by_person).or(model),
-            fallback: listed.or_else(by_runtime),
-        }
-    }
-
-    /// Whether members with these choices share an executor.
-    fn is_same(&self, other: &Choice<'w>) -> bool {
-        let has_same_source = match (self.source, other.source) {
-            (Source::Named(one), Source::Named(other)) => (one.name, one.by) == (other.name, other.by),
-            (Source::Runtime(one), Source::Runtime(other)) => std::ptr::eq(one, other),
-            (Source::Unnamed, Source::Unnamed) => true,
-            _ => false,
-        };
-        let names = |choice: &Choice<'w>| {
-            choice.fallback.map(|(list, _)| list.iter().map(|(name, _)| name).collect::<Vec<_>>())
-        };
-        let model = |choice: &Choice<'w>| choice.model.map(|model| (model.name, model.council));
-        has_same_source && model(self) == model(other) && names(self) == names(other)
-    }
-
-    fn build(self, workspace: &Workspace) -> Result<SelectedExecutor, Error> {
-        let (executors, council) = (workspace.executors(), &workspace.council);
-        let build = |extra: Map<String, Json>| match self.source {
-            Source::Named(named) => executors.by_name(named, extra),
-            Source::Runtime(table) => {
-                let mut table = table.clone();
-                table.block.json.extend(extra);
-                let file = workspace.council_path.as_deref().unwrap_or(&council.dir);
-                executor::by_runtime(executors.registry, &table, &council.dir, file)
-            }
-            Source::Unnamed => executors.fallback(extra),
-        };
-        let selected = with_model(self.model, build)?;
-        match self.fallback {
-            Some((list, file)) => selected.with_fallback(list, executors, SelectedBy::File(file)),
-            None => Ok(selected),
-        }
-    }
-}
-
 impl ProtocolSetup for Setup {
     fn protocol(&self) -> Result<Box<dyn Protocol>, Error> {
         Ok(Box::new(Council::new(self.clone())))
@@ -557,7 +456,6 @@ pub(crate) fn build(
 ///
 /// # Errors
 /// If the ledger fails. Recorded answers stay, and the run can be resumed.
-#[crate::boxed]
 pub(crate) async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,

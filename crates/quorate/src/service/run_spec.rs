@@ -19,6 +19,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_kernel::record::{self, ExecutorUsed, HiddenText, Input, RunOpened, Spent};
+use quorate_manifest::config::{ExecutorTable, Fallback, MemberSettings};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
 use quorate_manifest::tree::reader::meant_or;
@@ -37,7 +38,9 @@ use super::budget;
 use super::compose::{self, Sources};
 use super::environment::Environment;
 use super::error::Error;
-use super::executor::{SelectedExecutor, SelectedMeaning};
+use super::executor::{
+    self, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, SelectedMeaning, with_model,
+};
 use super::finalize::{conclude, finalize};
 use super::manifests::Manifests;
 use super::redaction::Redaction;
@@ -108,6 +111,142 @@ impl PreparedMember {
             fields.insert("shadows".to_owned(), compose::shadows(&composed.shadows));
         }
         fields
+    }
+}
+
+/// Builds the executors of a run's members; members with the same choice share one. A person's choice comes before
+/// `quorate.toml`, which comes before the manifest (C11, Q1).
+pub(crate) struct MemberExecutors<'w> {
+    workspace: &'w Workspace,
+    options: &'w RunOptions,
+    /// The file of the council or the assembly.
+    manifest: &'w Path,
+    built: Vec<(Choice<'w>, SelectedExecutor)>,
+}
+
+/// The executor, model and stand-ins of a member.
+#[derive(Clone, Copy)]
+struct Choice<'w> {
+    source: ExecutorSource<'w>,
+    /// The model that replaces the executor's own.
+    model: Option<NamedModel<'w>>,
+    /// The list of stand-ins of the member or of its `runtime`, and the file that has it.
+    fallback: Option<(&'w Fallback, &'w Path)>,
+}
+
+/// What an executor is built from.
+#[derive(Clone, Copy)]
+pub(crate) enum ExecutorSource<'w> {
+    Named(NamedExecutor<'w>),
+    /// A `runtime` of council.yaml.
+    Runtime(&'w ExecutorTable),
+    /// No executor is named.
+    Unnamed,
+}
+
+impl<'w> MemberExecutors<'w> {
+    /// # Errors
+    /// If a client has chosen an executor that is not offered.
+    pub(crate) fn new(
+        workspace: &'w Workspace,
+        options: &'w RunOptions,
+        manifest: &'w Path,
+    ) -> Result<Self, Error> {
+        let chosen = options.executor.as_ref().filter(|_| options.offered_only);
+        workspace.executors().ensure_offered(chosen)?;
+        Ok(MemberExecutors { workspace, options, manifest, built: Vec::new() })
+    }
+
+    /// The executor of a member with these settings, the most specific first, each with its file. `otherwise` counts where
+    /// neither these nor a person name one, before that of `[defaults]`.
+    ///
+    /// # Errors
+    /// If the executor is unknown or refuses its settings.
+    pub(crate) fn select(
+        &mut self,
+        settings: &[(&'w MemberSettings, &'w Path)],
+        otherwise: Option<ExecutorSource<'w>>,
+    ) -> Result<SelectedExecutor, Error> {
+        let choice = self.choice(settings, otherwise);
+        let mut executor = match self.built.iter().find(|(known, _)| known.is_same(&choice)) {
+            Some((_, executor)) => executor.clone(),
+            None => {
+                let executor = choice.build(self.workspace, self.manifest)?;
+                self.built.push((choice, executor.clone()));
+                executor
+            }
+        };
+        executor.samples = settings.iter().find_map(|(own, _)| own.samples).unwrap_or(1);
+        Ok(executor)
+    }
+
+    /// A model counts unless a place before its file names the executor.
+    fn choice(
+        &self,
+        settings: &[(&'w MemberSettings, &'w Path)],
+        otherwise: Option<ExecutorSource<'w>>,
+    ) -> Choice<'w> {
+        let (options, config) = (self.options, &self.workspace.config);
+        let host = self.workspace.config_path.as_deref().unwrap_or(&config.dir);
+        let person = options.executor.as_deref().map(NamedExecutor::by_person);
+        let files = || settings.iter().copied().filter(|_| person.is_none());
+        let by_file =
+            || files().find_map(|(of, file)| Some(NamedExecutor::by_file(of.executor.as_ref()?, file)));
+        let default = || config.defaults.executor.as_ref().map(|named| NamedExecutor::by_file(named, host));
+        let named = person.or_else(by_file).map(ExecutorSource::Named).or(otherwise);
+        let source =
+            named.or_else(|| default().map(ExecutorSource::Named)).unwrap_or(ExecutorSource::Unnamed);
+        let first = files().find(|(of, _)| of.executor.is_some() || of.model.is_some());
+        let model = first
+            .and_then(|(of, file)| NamedModel::by_file(of, Some(file).filter(|file| *file == self.manifest)));
+        let by_runtime = || match source {
+            ExecutorSource::Runtime(table) => Some((table.fallback.as_ref()?, self.manifest)),
+            ExecutorSource::Named(_) | ExecutorSource::Unnamed => None,
+        };
+        let listed = files().find_map(|(of, file)| Some((of.fallback.as_ref()?, file)));
+        Choice {
+            source,
+            model: options.model.as_deref().map(NamedModel::by_person).or(model),
+            fallback: listed.or_else(by_runtime),
+        }
+    }
+}
+
+impl Choice<'_> {
+    /// Whether members with these choices share an executor.
+    fn is_same(&self, other: &Choice<'_>) -> bool {
+        let has_same_source = match (self.source, other.source) {
+            (ExecutorSource::Named(one), ExecutorSource::Named(other)) => {
+                (one.name, one.by) == (other.name, other.by)
+            }
+            (ExecutorSource::Runtime(one), ExecutorSource::Runtime(other)) => std::ptr::eq(one, other),
+            (ExecutorSource::Unnamed, ExecutorSource::Unnamed) => true,
+            _ => false,
+        };
+        let same_model = self.model.map(|model| (model.name, model.council))
+            == other.model.map(|model| (model.name, model.council));
+        let names = |list: &Fallback| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let same_fallback =
+            self.fallback.map(|(list, _)| names(list)) == other.fallback.map(|(list, _)| names(list));
+        has_same_source && same_model && same_fallback
+    }
+
+    fn build(self, workspace: &Workspace, manifest: &Path) -> Result<SelectedExecutor, Error> {
+        let executors = workspace.executors();
+        let build = |extra: Map<String, Json>| match self.source {
+            ExecutorSource::Named(named) => executors.by_name(named, extra),
+            ExecutorSource::Runtime(table) => {
+                let mut table = table.clone();
+                table.block.json.extend(extra);
+                executor::by_runtime(executors.registry, &table, &workspace.council.dir, manifest)
+            }
+            ExecutorSource::Unnamed => executors.fallback(extra),
+        };
+        let selected = with_model(self.model, build)?;
+        match self.fallback {
+            Some((list, file)) => selected.with_fallback(list, executors, SelectedBy::File(file)),
+            None => Ok(selected),
+        }
     }
 }
 
@@ -534,21 +673,9 @@ macro_rules! run_option_methods {
             self
         }
 
-        /// The operator that produced the text: drift is counted by producer.
-        pub fn made_by(mut self, producer: impl Into<String>) -> Self {
-            self.request.options.producer = $crate::Producer::from_flags(Some(&producer.into()), &[]);
-            self
-        }
-
         /// The executor of all members, instead of the configured one.
         pub fn executor(mut self, name: impl Into<String>) -> Self {
             self.request.options.executor = Some(name.into());
-            self
-        }
-
-        /// The executor's model.
-        pub fn model(mut self, model: impl Into<String>) -> Self {
-            self.request.options.model = Some(model.into());
             self
         }
 
@@ -571,23 +698,12 @@ macro_rules! run_option_methods {
             self.request.options.caps.money = Some(money);
             self
         }
-
-        /// The deadline of each member.
-        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
-            self.request.options.timeout = Some(timeout);
-            self
-        }
     };
 }
 
 pub(crate) use run_option_methods;
 
 impl RunOptions {
-    /// The executor that a client with limited choice has chosen.
-    pub(crate) fn client_executor(&self) -> Option<&String> {
-        self.executor.as_ref().filter(|_| self.offered_only)
-    }
-
     /// The limits of a run in a workspace with these configured ones.
     pub(crate) fn caps_within(&self, configured: Caps) -> Caps {
         match self.caps.or(configured) {

@@ -12,7 +12,7 @@ mod load;
 mod serve_participant;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -163,7 +163,6 @@ impl Runtime {
 
     /// Forecasts who answers the last turn of a window, without asking an executor. `records` are the last records of the
     /// conversation.
-    #[crate::boxed]
     pub(super) async fn forecast(&self, window: &[Turn], records: &[Record]) -> Forecast {
         let Ports { dispatcher, policy, .. } = &self.ports;
         let capabilities = self.substrate.about().capabilities;
@@ -207,7 +206,6 @@ impl Runtime {
     ///
     /// # Errors
     /// If the ledger cannot be opened or read.
-    #[crate::boxed]
     pub(crate) async fn records(&self, last: Option<u32>) -> Result<Vec<Record>, Error> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
@@ -293,9 +291,13 @@ impl OpenRuntime {
         let overlays = Arc::<overlays::OverlayCache>::default();
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
             if let Some(sources) = ports.prompt_sources.get(&speaker.participant.id) {
-                let (store, clock) = (self.store.clone(), environment.clock.clone());
-                speaker.prompts =
-                    Arc::new(ComposedPrompts::new(sources.clone(), store, clock, overlays.clone()));
+                speaker.prompts = Arc::new(ComposedPrompts {
+                    sources: sources.clone(),
+                    store: self.store.clone(),
+                    clock: environment.clock.clone(),
+                    overlays: overlays.clone(),
+                    last_recorded: Mutex::default(),
+                });
             }
             speaker
         });

@@ -293,12 +293,6 @@ impl Sealer<'_> {
     }
 }
 
-/// Closes a ledger. If it does not answer, the system closes its files when the process exits.
-#[crate::boxed]
-pub(crate) async fn close(store: Store) {
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
-}
-
 /// Whether the ledger does not extend its checkpoints, or differs from its records.
 fn is_refused(error: &Error) -> bool {
     error.kind() == ErrorKind::Altered
@@ -316,13 +310,11 @@ pub(crate) async fn within_deadline<T>(store: &Store, work: impl Future<Output =
     }
 }
 
-/// As [`close`]. For an interrupted command, the exit of the process closes the ledger.
+/// Closes a ledger. If it does not answer in time, the system closes its files when the process exits.
 #[crate::boxed]
 pub(crate) async fn close_within_deadline(store: Store) {
-    match store.is_interrupted() {
-        true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),
-        false => Box::pin(close(store)).await,
-    }
+    let limit = if store.is_interrupted() { INTERRUPTED_TIMEOUT } else { CLOSE_TIMEOUT };
+    let _ = tokio::time::timeout(limit, Box::pin(store.close())).await;
 }
 
 /// The key in the environment, as text.

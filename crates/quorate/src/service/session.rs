@@ -417,6 +417,24 @@ impl LedgerSession {
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), signer);
     }
 
+    /// Appends a record to a run, and returns the number of the next one; `None` if another process appended first.
+    ///
+    /// # Errors
+    /// If the ledger does not answer.
+    pub(super) async fn append(
+        &self,
+        run: &Name,
+        next: u64,
+        entry: Entry,
+        durability: Durability,
+    ) -> Result<Option<u64>, Error> {
+        match self.store.append(Append::one(run, next, entry, durability)).await {
+            Ok(next) => Ok(Some(next)),
+            Err(LedgerError::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Signs appends to a run that began with signatures. If the key is newer than the run, first appends a record with
     /// its voucher, and `history` continues after that. Returns `false` if another process was faster and the run must
     /// be read again.
@@ -437,11 +455,9 @@ impl LedgerSession {
         if !vouchers.is_empty() {
             let vouched = vouchers.iter().map(|voucher| json!(voucher)).collect();
             let entry = Entry::of(&Keyring { vouched }, self.environment.clock.now_ms());
-            let append = Append::one(&history.run, history.next, entry, Durability::Written);
-            match self.store.append(append).await {
-                Ok(next) => history.next = next,
-                Err(LedgerError::Conflict { .. }) => return Ok(false),
-                Err(error) => return Err(error.into()),
+            match self.append(&history.run, history.next, entry, Durability::Written).await? {
+                Some(next) => history.next = next,
+                None => return Ok(false),
             }
         }
         self.start_signing(&history.run, signer);

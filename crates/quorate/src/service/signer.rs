@@ -40,7 +40,6 @@ impl Signer {
     ///
     /// # Errors
     /// If signatures are required and the keyring lets no key sign now, or a key or the keyring exists but is unusable.
-    #[crate::boxed]
     pub async fn new(
         keys: &WorkspaceKeys,
         signing: Signing,
@@ -67,7 +66,6 @@ impl Signer {
     ///
     /// # Errors
     /// As [`Signer::new`], and if governance asks for approvals, which Quorate cannot check.
-    #[crate::boxed]
     pub async fn of_assembly(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Result<Signer, Error> {
         ensure_signable(resolved)?;
         Signer::new(keys, resolved.audit.signing, resolved.policies.effective_keys()).await
@@ -113,7 +111,6 @@ impl Signer {
     ///
     /// # Errors
     /// If the run is signed, and no key may sign for it.
-    #[crate::boxed]
     pub async fn for_existing_run(
         keys: &WorkspaceKeys,
         store: &Store,
@@ -144,7 +141,6 @@ impl Signer {
     ///
     /// # Errors
     /// As [`Signer::new`]; if the stream is signed and no key may sign; and if it must be signed but began unsigned.
-    #[crate::boxed]
     pub async fn sign_stream(keys: &WorkspaceKeys, store: &Store, stream: &Name) -> Result<(), Error> {
         let signed = store.is_signed(stream).await?;
         if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {

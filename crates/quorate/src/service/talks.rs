@@ -185,7 +185,6 @@ pub struct FailedAnswer {
 ///
 /// # Errors
 /// If the substrate or the ledger fails, or if only the process that runs the conversation can read it.
-#[crate::boxed]
 pub(crate) async fn load_state(
     talk: &Talk,
     runtime: &Runtime,

@@ -60,7 +60,6 @@ impl TierModel {
     ///
     /// # Errors
     /// If the ledger fails.
-    #[crate::boxed]
     pub(crate) async fn open(
         session: &LedgerSession,
         classifier: SelectedExecutor,
@@ -105,7 +104,6 @@ impl TierModel {
     ///
     /// # Errors
     /// If the ledger fails.
-    #[crate::boxed]
     pub(crate) async fn sort(
         &self,
         session: &LedgerSession,

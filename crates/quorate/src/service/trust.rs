@@ -141,12 +141,10 @@ fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> Error {
     let mut report = Report::new();
     for need in needs {
         let file = display_path(environment, &need.file);
-        let mut acts: Vec<&str> =
-            need.acts.iter().take(MAX_LISTED_ACTS).map(|act| act.what.as_str()).collect();
-        let more = format!("{} more", need.acts.len().saturating_sub(MAX_LISTED_ACTS));
-        if need.acts.len() > MAX_LISTED_ACTS {
-            acts.push(&more);
-        }
+        let more = need.acts.len().saturating_sub(MAX_LISTED_ACTS);
+        let more = (more > 0).then(|| format!("{more} more"));
+        let acts = need.acts.iter().take(MAX_LISTED_ACTS).map(|act| act.what.as_str());
+        let acts: Vec<&str> = acts.chain(more.as_deref()).collect();
         let body = Body::new(format!("{file} is not trusted; it would {}", acts.join("; ")));
         let help = format!(
             "read it, then run `quorate trust {}`; `--trust` does it for one command, {VARIABLE} in CI",

@@ -11,14 +11,14 @@ use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{RUNTIME, SKILL};
 use quorate_playbook::log::NEVER_GATED;
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{Composition, ShadowPrompt, WovenOverlay};
+use quorate_playbook::weave::{Candidate, Composition, ShadowPrompt, WovenOverlay};
 use quorate_protocol::Json;
 use serde::Serialize;
 
 use super::compose::{self, Sources};
 use super::diff::unified;
 use super::environment::Environment;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::manifests::{Manifests, root_and_scope};
 use super::overlays;
 use super::workspace::{self, PathOverrides, Workspace};
@@ -189,7 +189,6 @@ impl ComposedPrompt {
 /// # Errors
 /// If the operator or persona does not exist or is refused, or the ledger cannot be read. Without a ledger there are no
 /// overlays.
-#[crate::boxed]
 pub(crate) async fn weave(
     environment: &Environment,
     places: &PathOverrides,
@@ -213,9 +212,8 @@ pub(crate) async fn weave(
     let place = (&*root, &scope);
     let sources = Sources::new(environment, redactor, place, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
-    let must_record = sources.candidates().iter().any(|candidate| candidate.status == Status::Shadow)
-        || sources.candidates().iter().any(|candidate| !candidate.violations.is_empty())
-        || sources.has_pattern_matches();
+    let is_noted = |one: &Candidate| one.status == Status::Shadow || !one.violations.is_empty();
+    let must_record = sources.candidates().iter().any(is_noted) || !sources.matched.is_empty();
     let store = match (workspace.ledger.may_exist(), must_record) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
         // If no ledger can be created, the prompt is the same.
@@ -252,7 +250,7 @@ pub(crate) async fn weave(
         WovenPart {
             priority: piece.priority,
             block: piece.block,
-            never_gated: overlay.is_none().then(|| sources.never_gated().contains(&piece.id)),
+            never_gated: overlay.is_none().then(|| sources.never_gated.contains(&piece.id)),
             origin: overlay.map(|overlay| (overlay.run.clone(), overlay.member.clone())),
             source: match overlay {
                 Some(_) => PartSource::Overlay(piece.id),
@@ -281,7 +279,7 @@ pub(crate) async fn weave(
         prompt: woven.prompt,
         trying: request.trying.clone(),
         shadows: compose::shadows(&shadows),
-        base: sources.base().render(),
+        base: sources.base.render(),
     };
     Ok((composed, report))
 }
@@ -294,9 +292,7 @@ fn unrecorded(why: &str) -> Body {
 
 /// The prompt with a shadow playbook woven in.
 fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, Error> {
-    let refused = |message: String, help: &str| {
-        Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
-    };
+    let refused = |message: String, help: &str| Err(Error::usage(Body::new(message).help(help)));
     match shadows.iter().find(|shadow| shadow.id == slug).map(|shadow| &shadow.prompt) {
         Some(Ok(prompt)) => Ok(prompt.clone()),
         Some(Err(why)) => refused(format!("`{slug}` would not be woven: {why}"), "correct it first"),

@@ -3,7 +3,7 @@
 //!
 //! A rehearsal runs the whole pipeline on made-up answers, without calls or writes, to check that it terminates.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
@@ -14,13 +14,13 @@ use quorate_protocol::assembly::{
 };
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::modes::peer;
-use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent, rules};
+use quorate_protocol::{Command, Event, Part, TimedEvent, rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::environment::Environment;
 use super::super::error::Error;
-use super::super::estimate::{self, SampledMember, made_up_event};
+use super::super::estimate::{self, SampledMember};
 use super::super::executor::SelectedExecutor;
 use super::super::overlays;
 use super::super::run_spec::{ProtocolSetup as _, RunSpec};
@@ -134,7 +134,6 @@ pub struct DeferredQuestion {
 ///
 /// # Errors
 /// If an existing ledger cannot be read.
-#[crate::boxed]
 pub(crate) async fn build(
     environment: &Environment,
     workspace: &Workspace,
@@ -341,21 +340,8 @@ fn rehearse_request(resolved: &ResolvedAssembly, request: AssemblyRequest) -> Re
     let part = Part::new(subject_kind(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
     let setup = Setup::from_resolved(resolved, request);
     let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;
-    let opened = Event::Opened {
-        run: "rehearsal".into(),
-        inputs: vec![part],
-        priors: Vec::new(),
-        overlays: Vec::new(),
-    };
-    let mut events = VecDeque::from([opened]);
-    let mut severities = SEVERITIES.into_iter().cycle();
-    while let Some(event) = events.pop_front() {
-        for command in protocol.advance(&TimedEvent { at_ms: 0, event }) {
-            if command == Command::Finish {
-                return Ok(());
-            }
-            events.extend(made_up_event(command, severities.next().unwrap_or_default()));
-        }
+    match estimate::rehearse(&mut protocol, part, &SEVERITIES, |_| {}) {
+        true => Ok(()),
+        false => Err(format!("a {} run of `{}` does not terminate", resolved.mode.as_str(), resolved.name)),
     }
-    Err(format!("a {} run of `{}` does not terminate", resolved.mode.as_str(), resolved.name))
 }

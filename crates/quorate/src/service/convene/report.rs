@@ -288,7 +288,6 @@ fn without_effects<S: Serializer>(rules: &[AppliedRule], serializer: S) -> Resul
 ///
 /// # Errors
 /// If texts that it is derived from were erased, or another version of the mode wrote it.
-#[crate::boxed]
 pub(crate) async fn load(session: &LedgerSession, history: &History) -> Result<Decision, Error> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.

@@ -12,7 +12,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
 use quorate_manifest::assembly::{MatchMode, ResolvedAssembly};
-use quorate_manifest::config::{Configuration, MemberSettings, MemberTable};
+use quorate_manifest::config::{MemberSettings, MemberTable};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
@@ -29,14 +29,13 @@ use serde_json::{Map, json};
 use super::super::compose::Sources;
 use super::super::environment::Environment;
 use super::super::error::Error;
-use super::super::executor::{
-    Executors, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
-};
+use super::super::executor::{NamedExecutor, SelectedBy, ensure_one_executor};
 use super::super::manifests::Manifests;
 use super::super::redaction::Redaction;
 use super::super::resolve;
 use super::super::run_spec::{
-    Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
+    ExecutorSource, Fingerprint, MemberExecutors, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec,
+    check_producer,
 };
 use super::super::session::LedgerSession;
 use super::super::signer::Signer;
@@ -107,7 +106,6 @@ pub(crate) fn build(
 ///
 /// # Errors
 /// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
-#[crate::boxed]
 pub(crate) async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,
@@ -160,7 +158,6 @@ pub(crate) fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpene
 ///
 /// # Errors
 /// If sentences would be lost to what looks like a secret.
-#[crate::boxed]
 pub(crate) async fn redacted_input(
     spec: &RunSpec<Setup>,
     input: &ConveneInput,
@@ -205,8 +202,6 @@ pub(crate) fn prepare(
     report: &mut Report,
 ) -> Result<Vec<PreparedMember>, Error> {
     let (configuration, ledger) = (&workspace.config, &workspace.ledger);
-    let offered = workspace.executors();
-    offered.ensure_offered(options.client_executor())?;
     let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
     let resolved = &input.resolution.resolved;
@@ -215,8 +210,11 @@ pub(crate) fn prepare(
     let in_manifest = settings_in_metadata(&resolved.metadata, &leaf);
     let host = configuration.path();
     let by_host = configuration.assemblies.get(&resolved.name).map(|table| (table, &*host));
-    let tables: Vec<FileSettings<'_>> = by_host.into_iter().chain([(&in_manifest, &*leaf)]).collect();
-    let mut executors = ExecutorCache { from: offered, model: options.model.as_deref(), built: Vec::new() };
+    let tables: Vec<(&MemberTable, &Path)> = by_host.into_iter().chain([(&in_manifest, &*leaf)]).collect();
+    let operator = runtime.as_ref().map(|(name, file)| {
+        ExecutorSource::Named(NamedExecutor { name, place: None, by: SelectedBy::File(file) })
+    });
+    let mut executors = MemberExecutors::new(workspace, options, &leaf)?;
     let mut personas: BTreeMap<String, LoadedPersona> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
     let mut prepared = Vec::with_capacity(resolved.members.len());
@@ -255,18 +253,13 @@ pub(crate) fn prepare(
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
         let (text, persona, composed) = personas[&key].clone();
-        let named = executor_choice((options, &member.id), (configuration, &host), &tables, runtime.as_ref());
-        let mut executor = executors.get(named)?;
-        let list = tables
-            .iter()
-            .find_map(|(table, file)| Some((table.of(&member.id, |own| own.fallback.as_ref())?, file)));
-        // A person who names an executor replaces the list as well.
-        if let Some((list, file)) = list.filter(|_| options.executor.is_none()) {
-            executor = executor.with_fallback(list, offered, SelectedBy::File(file))?;
-        }
+        let settings = tables.iter().copied().flat_map(|(table, file)| {
+            let own = table.own.get(&*member.id).into_iter();
+            own.chain([&table.common]).map(move |settings| (settings, file))
+        });
+        let settings: Vec<_> = settings.collect();
+        let executor = executors.select(&settings, operator)?;
         executor.ensure_answers(answer_schema(resolved.mode))?;
-        let samples = tables.iter().find_map(|(table, _)| table.of(&member.id, |own| own.samples.as_ref()));
-        executor.samples = samples.copied().unwrap_or(1);
         prepared.push(PreparedMember {
             id: member.id.clone(),
             role: member.role.clone(),
@@ -285,50 +278,17 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
-/// The settings of an assembly's members in one file.
-type FileSettings<'f> = (&'f MemberTable, &'f Path);
-
-/// The executor of a member; `None` if none is named. A person's choice comes before `quorate.toml` (`host`), which comes
-/// before the manifest (Q1).
-fn executor_choice<'a>(
-    (options, member): (&'a RunOptions, &str),
-    (configuration, host): (&'a Configuration, &'a Path),
-    tables: &[FileSettings<'a>],
-    runtime: Option<&'a (String, PathBuf)>,
-) -> Option<NamedExecutor<'a>> {
-    let by_person = options.executor.as_deref().map(NamedExecutor::by_person);
-    let by_file = |(name, place): &'a (String, Place), file: &'a Path| NamedExecutor {
-        name,
-        place: (file == host).then_some(place),
-        by: SelectedBy::File(file),
-    };
-    let of_table = |(table, file): &FileSettings<'a>| {
-        Some(by_file(table.of(member, |own| own.executor.as_ref())?, file))
-    };
-    let of_operator = |(name, operator): &'a (String, PathBuf)| NamedExecutor {
-        name,
-        place: None,
-        by: SelectedBy::File(operator),
-    };
-    by_person
-        .or_else(|| tables.iter().find_map(of_table))
-        .or_else(|| runtime.map(of_operator))
-        .or_else(|| configuration.defaults.executor.as_ref().map(|named| by_file(named, host)))
-}
-
 /// The settings in an assembly's `metadata.quorate`.
 fn settings_in_metadata(metadata: &Map<String, Json>, file: &Path) -> MemberTable {
-    let place = Place {
-        file: file.display().to_string().into(),
-        span: 0..0,
-        path: "metadata.quorate.fallback".to_owned(),
+    let named = |key: &str, name: &Json| {
+        let (file, path) = (file.display().to_string().into(), format!("metadata.quorate.{key}"));
+        Some((name.as_str()?.to_owned(), Place { file, span: 0..0, path }))
     };
-    let named = |name: &Json| Some((name.as_str()?.to_owned(), place.clone()));
+    let list =
+        |list: &Json| Some(list.as_array()?.iter().filter_map(|name| named("fallback", name)).collect());
     let settings = |of: &Json| MemberSettings {
-        executor: of.get("executor").and_then(named),
-        fallback: of
-            .get("fallback")
-            .and_then(|list| Some(list.as_array()?.iter().filter_map(named).collect())),
+        executor: of.get("executor").and_then(|name| named("executor", name)),
+        fallback: of.get("fallback").and_then(list),
         samples: of.get("samples").and_then(|samples| u32::try_from(samples.as_u64()?).ok()),
         ..MemberSettings::default()
     };
@@ -371,28 +331,5 @@ fn operator_runtime(
             root.join(location.workspace_relative()),
         )),
         ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
-    }
-}
-
-/// Executors, each built once.
-struct ExecutorCache<'a> {
-    from: Executors<'a>,
-    /// The model that a person named for all.
-    model: Option<&'a str>,
-    built: Vec<(NamedExecutor<'a>, SelectedExecutor)>,
-}
-
-impl<'a> ExecutorCache<'a> {
-    fn get(&mut self, named: Option<NamedExecutor<'a>>) -> Result<SelectedExecutor, Error> {
-        let (from, model) = (self.from, self.model.map(NamedModel::by_person));
-        let Some(named) = named else { return with_model(model, |extra| from.fallback(extra)) };
-        if let Some((_, chosen)) =
-            self.built.iter().find(|(known, _)| (known.name, known.by) == (named.name, named.by))
-        {
-            return Ok(chosen.clone());
-        }
-        let chosen = with_model(model, |extra| from.by_name(named, extra))?;
-        self.built.push((named, chosen.clone()));
-        Ok(chosen)
     }
 }

@@ -57,7 +57,6 @@ pub struct KeyInit {
 ///
 /// # Errors
 /// If a file cannot be read, used or written.
-#[crate::boxed]
 pub(crate) async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, Error> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
@@ -120,7 +119,6 @@ pub struct KeyRotation {
 /// # Errors
 /// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not
 /// answer. Then nothing is written that a verification would refuse.
-#[crate::boxed]
 pub(crate) async fn rotate_ledger(
     keys: &WorkspaceKeys,
     session: &LedgerSession,
@@ -176,7 +174,6 @@ pub(crate) async fn rotate_ledger(
 /// # Errors
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
 /// written.
-#[crate::boxed]
 pub(crate) async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Error> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(KeyPurpose::Signing));
@@ -236,7 +233,6 @@ pub struct KeyVouch {
 ///
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
-#[crate::boxed]
 pub(crate) async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, Error> {
     let ring = keys.load_keyring()?;
     let public = find_in_keyring(keys, &ring, id)?;
@@ -295,7 +291,7 @@ fn find_revocable(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<(Keyring
     if at_ms != 0 && at_ms < FIRST_KEYS_MS {
         let body = Body::new(format!("{} is earlier than any key", timestamp::format(at_ms)));
         let help = "give the earliest time at which another person may have had the key, or `--at all` for everything that it signed";
-        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
+        return Err(Error::usage(body.help(help)));
     }
     let revoked_at_ms = listed(&ring, &public).and_then(|key| key.revoked_at_ms);
     if let Some(before_ms) = revoked_at_ms.filter(|before_ms| *before_ms < at_ms) {

@@ -17,6 +17,7 @@ use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::{NewTurn, Origin, Participant, Stamp, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_kernel::ports::state::StateError;
 use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
 use quorate_kernel::ports::telemetry::{Event, EventKind};
 use quorate_kernel::redact::Redactor;
@@ -53,7 +54,6 @@ impl Runtime {
     }
 
     /// Redacts a message and its metadata.
-    #[crate::boxed]
     pub(crate) async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
         let (text, bytes) = (text.to_owned(), text.len());
         let work = move |redactor: &Redactor| {
@@ -126,7 +126,7 @@ pub(crate) fn check_message(text: &str, by: &str) -> Result<(), Error> {
 }
 
 fn invalid_message(message: &str, help: &str) -> Error {
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+    Error::usage(Body::new(message).help(help))
 }
 
 /// The writer of a turn, if it is not the author. The process of a member may write as a person or as that member.
@@ -237,7 +237,6 @@ impl ConversationReader {
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    #[crate::boxed]
     pub(crate) async fn with_authors(runtime: &Runtime) -> Result<Self, Error> {
         let mut reader = ConversationReader::new(runtime);
         if reader.substrate.about().keeps == Keeps::Turns {
@@ -295,13 +294,15 @@ impl ConversationReader {
 ///
 /// # Errors
 /// If the participant is unknown, or the store fails.
-#[crate::boxed]
 pub(crate) async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, Error> {
     if !runtime.participants.iter().any(|known| *known.id == *participant) {
         return Err(runtime.no_such_participant(participant));
     }
-    let read = runtime.state.read(participant).await;
-    read.map_err(|error| Error::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error))))
+    runtime.state.read(participant).await.map_err(state_unreadable)
+}
+
+pub(crate) fn state_unreadable(error: StateError) -> Error {
+    Error::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error)))
 }
 
 /// What to do about an altered conversation.
@@ -336,7 +337,6 @@ impl Runtime {
     ///
     /// # Errors
     /// If conversation or ledger cannot be read.
-    #[crate::boxed]
     pub(crate) async fn find_alterations(&self) -> Result<Report, Error> {
         self.report_alterations(&self.records(None).await?).await
     }
@@ -368,7 +368,6 @@ impl Runtime {
         }
     }
 
-    #[crate::boxed]
     async fn report_alterations(&self, records: &[Record]) -> Result<Report, Error> {
         let mut report = Report::new();
         for alteration in self.alterations(records).await? {
@@ -387,7 +386,6 @@ impl Runtime {
     ///
     /// # Errors
     /// If the conversation cannot be read.
-    #[crate::boxed]
     pub(in crate::service) async fn alterations(&self, records: &[Record]) -> Result<Vec<Alteration>, Error> {
         let evidence = Evidence::from_records(records);
         let mut turns = ConversationReader::new(self).last(None).await?;
@@ -419,7 +417,6 @@ impl OpenRuntime {
     ///
     /// # Errors
     /// `quorate:conversation_altered`, and if the ledger cannot be read.
-    #[crate::boxed]
     pub(in crate::service) async fn check_window(
         &self,
         substrate: &dyn Substrate,

@@ -1,7 +1,7 @@
 //! The loop over a conversation: runs cycles until no turn is pending, or until it is stopped. Summarizes the run, and has
 //! the form of turns that front ends show.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -270,13 +270,13 @@ pub struct SwarmReport {
     /// The number of turns without a selected participant
     pub idle: usize,
     /// The turns of participants
-    pub appended: Recent<ShownTurn>,
+    pub appended: Vec<ShownTurn>,
     /// The participants that have not answered
-    pub failed: Recent<FailedCall>,
+    pub failed: Vec<FailedCall>,
     /// Turns that no participant answers, with the reason
-    pub passed: Recent<PassedTurn>,
+    pub passed: Vec<PassedTurn>,
     /// Turns for which the dispatcher failed
-    pub undecided: Recent<PassedTurn>,
+    pub undecided: Vec<PassedTurn>,
     /// The turn for which the budget of calls was spent
     pub spent: Option<String>,
     /// Whether the time of `[budget] wall` is spent
@@ -290,10 +290,13 @@ pub struct SwarmReport {
     omitted: BTreeMap<String, usize>,
     /// Turns that reached `maxAgentTurns`.
     #[serde(skip)]
-    guarded: Recent<String>,
+    guarded: Vec<String>,
     /// Turns of people without a selected participant, and turns for which the dispatcher failed.
     #[serde(skip)]
-    unaddressed: Recent<String>,
+    unaddressed: Vec<String>,
+    /// How many entries each list keeps.
+    #[serde(skip)]
+    most: usize,
     /// Whether a person interrupted the run.
     #[serde(skip)]
     pub is_interrupted: bool,
@@ -393,79 +396,40 @@ impl ShownTurn {
     }
 }
 
-/// How many entries of an endless run are kept for its end.
+/// How many entries an endless run keeps of each list, so that a run of months needs constant memory.
 const WINDOW: usize = 100;
-
-/// The last entries, and the count of all, so that a run of months needs constant memory.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Recent<T> {
-    all: VecDeque<T>,
-    #[serde(skip)]
-    most: usize,
-    #[serde(skip)]
-    count: usize,
-}
-
-impl<T> Default for Recent<T> {
-    fn default() -> Self {
-        Recent::new(usize::MAX)
-    }
-}
-
-impl<T> Recent<T> {
-    fn new(limit: usize) -> Self {
-        Recent { most: limit, all: VecDeque::new(), count: 0 }
-    }
-
-    /// Whether no entry was ever added.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The kept entries, in order.
-    pub fn entries(&self) -> impl Iterator<Item = &T> {
-        self.all.iter()
-    }
-
-    /// The number of all entries.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    fn omitted(&self) -> usize {
-        self.count - self.all.len()
-    }
-}
-
-impl<T> Extend<T> for Recent<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        for item in items {
-            self.count += 1;
-            self.all.push_back(item);
-            if self.all.len() > self.most {
-                self.all.pop_front();
-            }
-        }
-    }
-}
 
 impl SwarmReport {
     /// The report of a run that has just begun.
     fn new(runtime: &str, until: Until) -> Self {
         // A run that ends by interruption keeps the last entries.
-        let limit = if until == Until::Watch { WINDOW } else { usize::MAX };
-        SwarmReport {
-            schema: SCHEMA,
-            runtime: runtime.to_owned(),
-            appended: Recent::new(limit),
-            failed: Recent::new(limit),
-            passed: Recent::new(limit),
-            undecided: Recent::new(limit),
-            guarded: Recent::new(limit),
-            unaddressed: Recent::new(limit),
-            ..SwarmReport::default()
+        let most = if until == Until::Watch { WINDOW } else { usize::MAX };
+        SwarmReport { schema: SCHEMA, runtime: runtime.to_owned(), most, ..SwarmReport::default() }
+    }
+
+    /// How many turns participants have appended.
+    pub fn appended_count(&self) -> usize {
+        self.appended.len() + self.omitted.get("appended").copied().unwrap_or(0)
+    }
+
+    /// Leaves out and counts the oldest entries that are too many.
+    fn trim(&mut self) {
+        fn trim<T>(list: &mut Vec<T>, most: usize) -> usize {
+            let over = list.len().saturating_sub(most);
+            list.drain(..over).count()
         }
+        let most = self.most;
+        let omitted = [
+            ("appended", trim(&mut self.appended, most)),
+            ("failed", trim(&mut self.failed, most)),
+            ("passed", trim(&mut self.passed, most)),
+            ("undecided", trim(&mut self.undecided, most)),
+        ];
+        for (key, count) in omitted.into_iter().filter(|(_, count)| *count > 0) {
+            *self.omitted.entry(key.to_owned()).or_default() += count;
+        }
+        trim(&mut self.guarded, most);
+        trim(&mut self.unaddressed, most);
     }
 
     /// Adds a cycle.
@@ -489,16 +453,17 @@ impl SwarmReport {
             }
             CycleResult::Guarded { trigger, why } => {
                 self.idle += 1;
-                self.guarded.extend([trigger.to_string()]);
-                self.passed.extend([passed(&trigger, why)]);
+                self.guarded.push(trigger.to_string());
+                self.passed.push(passed(&trigger, why));
             }
             CycleResult::Undecided { trigger, why } => {
-                self.unaddressed.extend([trigger.to_string()]);
-                self.undecided.extend([passed(&trigger, why)]);
+                self.unaddressed.push(trigger.to_string());
+                self.undecided.push(passed(&trigger, why));
             }
             CycleResult::BudgetExhausted { trigger } => self.spent = Some(trigger.to_string()),
             CycleResult::NoNewTurn => {}
         }
+        self.trim();
     }
 
     /// Adds the rest of an interrupted cycle.
@@ -508,29 +473,21 @@ impl SwarmReport {
         let unheard: Vec<String> = unfinished.unanswered.iter().map(ToString::to_string).collect();
         self.interrupted = Some(InterruptedTurn { trigger: unfinished.trigger.to_string(), unheard })
             .filter(|turn| !turn.unheard.is_empty());
+        self.trim();
     }
 
-    /// Completes the report: why the run ended, and what its lists leave out.
+    /// Completes the report: why the run ended.
     fn end(&mut self, until: Until) {
-        let omitted = [
-            ("appended", self.appended.omitted()),
-            ("failed", self.failed.omitted()),
-            ("passed", self.passed.omitted()),
-            ("undecided", self.undecided.omitted()),
-        ];
-        let omitted = omitted.into_iter().filter(|(_, count)| *count > 0);
-        self.omitted = omitted.map(|(key, count)| (key.to_owned(), count)).collect();
-        let turns = |last: &Recent<String>| last.entries().cloned().collect::<Vec<_>>();
         let (by, turns) = if self.is_interrupted {
             (StoppedBy::Person, self.interrupted.iter().map(|turn| turn.trigger.clone()).collect())
         } else if self.spent.is_some() || self.over {
             (StoppedBy::Budget, self.spent.iter().cloned().collect())
         } else if !self.guarded.is_empty() {
-            (StoppedBy::Guard, turns(&self.guarded))
+            (StoppedBy::Guard, self.guarded.clone())
         } else if until == Until::Once && self.asked > 0 {
             return;
         } else if !self.unaddressed.is_empty() {
-            (StoppedBy::Nobody, turns(&self.unaddressed))
+            (StoppedBy::Nobody, self.unaddressed.clone())
         } else {
             (StoppedBy::Idle, Vec::new())
         };
@@ -573,13 +530,11 @@ mod tests {
                 all.take(CycleResult::Idle { trigger: "t".into(), is_unaddressed: true, why });
                 all.take(CycleResult::Undecided { trigger: "t".into(), why: "router".to_owned() });
             }
-            let lengths = [all.failed.all.len(), all.passed.all.len(), all.undecided.all.len()];
-            assert_eq!((all.appended.all.len(), lengths), (expected, [expected; 3]));
-            assert_eq!(
-                (all.appended.omitted(), &*all.appended.all[expected - 1].id),
-                (1_000 - expected, "t999")
-            );
-            assert!(all.appended.count() == 1_000 && !all.is_complete());
+            let lengths = [all.failed.len(), all.passed.len(), all.undecided.len()];
+            assert_eq!((all.appended.len(), lengths), (expected, [expected; 3]));
+            let omitted = all.omitted.get("undecided").copied().unwrap_or(0);
+            assert_eq!((omitted, &*all.appended[expected - 1].id), (1_000 - expected, "t999"));
+            assert!(all.appended_count() == 1_000 && !all.is_complete());
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_adapters::{state, substrate};
-use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::clock::Clock;
 use quorate_kernel::ports::executor::SideEffect;
 use quorate_kernel::turn::{Prompt, PromptSource};
@@ -28,7 +28,7 @@ use crate::service::compose::{Sources, shadows};
 use crate::service::disk::{self, absolute, display_path, entry_exists, find_outermost};
 use crate::service::environment::Environment;
 use crate::service::error::{Error, ErrorKind};
-use crate::service::guard::{Guard, with_suffix};
+use crate::service::guard::with_suffix;
 use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::overlays::OverlayCache;
 use crate::service::weave;
@@ -107,40 +107,30 @@ pub(super) fn load(
     let Some(runtime) = loaded.value else {
         return Err(Error::from_report(ErrorKind::Configuration, loaded.report));
     };
-    let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
     let workspace = workspace::load(environment, places, &dir).map_err(|error| {
         let read = find_outermost(&dir, FILE_NAME);
         explain(error, environment, read.as_deref(), &dir)
     })?;
-    let telling = PromptLoader {
-        runtime: &runtime.id,
+    let mut loading = RuntimeLoader {
+        runtime: &runtime,
         environment,
         root: &root,
+        dir: &dir,
         loader: &loader,
         document: &document,
         location: &location,
         workspace: &workspace,
+        catalogue: None,
+        report: loaded.report,
+        cautions: Report::new(),
     };
-    // A refused playbook is not woven, and is not an error of the runtime.
-    let (mut catalogue, mut cautions) = (None, Report::new());
-    let prompts = runtime.participants.iter().enumerate();
-    let prompts = prompts
-        .map(|(at, one)| telling.participant_prompt(one, at, &mut catalogue, &mut report, &mut cautions))
-        .collect();
-    cautions.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
-    for (at, participant) in runtime.participants.iter().enumerate() {
-        warn_role_path(&loader, &document, &location, participant, at, &mut cautions);
-    }
-    let elsewhere = warn_external_writes(
-        &runtime,
-        &document,
-        &location,
-        (&root, &dir),
-        &workspace.guard,
-        &mut report,
-        &mut cautions,
-    );
+    let participants = || runtime.participants.iter().enumerate();
+    let participant_prompts = participants().map(|(at, one)| loading.participant_prompt(at, one)).collect();
+    loading.cautions.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
+    participants().for_each(|(at, one)| loading.warn_role_path(at, one));
+    let elsewhere = loading.warn_external_writes();
+    let RuntimeLoader { report, mut cautions, .. } = loading;
     if cautions.warnings.is_empty() && !cautions.has_refusals() {
         cautions.retain_sources(|_| false);
     }
@@ -148,113 +138,170 @@ pub(super) fn load(
         return Err(Error::from_report(ErrorKind::Configuration, report));
     }
     Ok((
-        LoadedRuntime {
-            path,
-            dir,
-            runtime,
-            document,
-            participant_prompts: prompts,
-            elsewhere,
-            report,
-            cautions,
-        },
+        LoadedRuntime { path, dir, runtime, document, participant_prompts, elsewhere, report, cautions },
         workspace,
     ))
 }
 
-/// Loads the prompts of participants.
-struct PromptLoader<'a> {
-    runtime: &'a str,
+/// Loads what a manifest refers to, and reports what is wrong with it.
+struct RuntimeLoader<'a> {
+    runtime: &'a Runtime,
     environment: &'a Environment,
     root: &'a Path,
+    dir: &'a Path,
     loader: &'a Loader<'a>,
     document: &'a Document,
     location: &'a WorkspacePath,
     workspace: &'a Workspace,
+    /// The playbooks, once a participant has an operator.
+    catalogue: Option<Catalogue>,
+    report: Report,
+    /// Warnings for a process that runs the manifest. A refused playbook is not woven, and is not an error of the runtime.
+    cautions: Report,
 }
 
-impl PromptLoader<'_> {
-    /// The prompt of a participant. Reads the playbooks once, for the first participant with an operator.
-    fn participant_prompt(
-        &self,
-        participant: &Participant,
-        at: usize,
-        catalogue: &mut Option<Catalogue>,
-        report: &mut Report,
-        cautions: &mut Report,
-    ) -> ParticipantPrompt {
-        let PromptLoader { loader, location, workspace, .. } = *self;
+impl RuntimeLoader<'_> {
+    fn refuse(&mut self, code: RefusalCode, message: String, at: usize, key: &str) {
+        self.report.refuse(code, Body::new(message).at(participant_place(self.document, at, key)));
+    }
+
+    /// The prompt of a participant.
+    fn participant_prompt(&mut self, at: usize, participant: &Participant) -> ParticipantPrompt {
+        let RuntimeLoader { loader, workspace, .. } = *self;
+        let scope = self.location.scope();
         let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
-        let mut refuse = |code, message: String, key: &str| {
-            report.refuse(code, Body::new(message).at(participant_place(self.document, at, key)));
-        };
         let (mut prompt, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
-            match library::load_operator(loader, location.scope(), &library::full_ref(written, "operators")) {
+            match library::load_operator(loader, scope, &library::full_ref(written, "operators")) {
                 Ok(operating) => {
                     base = operating.base.clone();
                     prompt.executor = operating.operator.runtime.clone();
-                    known.push(KnownOperator::new(
-                        operating,
-                        &workspace.config,
-                        &Exceptions::of(workspace, location.scope()),
-                    ));
+                    let exceptions = Exceptions::of(workspace, scope);
+                    known.push(KnownOperator::new(operating, &workspace.config, &exceptions));
                 }
                 Err(error) => {
                     let message = format!("cannot use the operator `{written}`: {}", error.first_message());
-                    refuse(codes::OPERATOR_UNRESOLVABLE, message, "meta.operator");
+                    self.refuse(codes::OPERATOR_UNRESOLVABLE, message, at, "meta.operator");
                 }
             }
         }
         if let Some(written) = meta("persona") {
             let reference = library::full_ref(written, "personas");
-            match library::persona_prompt(loader, location.scope(), &reference) {
+            match library::persona_prompt(loader, scope, &reference) {
                 Ok((prompt, ..)) => {
                     // A named persona replaces the persona of the operator.
                     base = prompt;
-                    let others =
-                        weave::operators_with_persona(loader, location.scope(), &reference, workspace);
-                    let new =
-                        |other: &KnownOperator| !known.iter().any(|operator| operator.slug == other.slug);
-                    let others: Vec<KnownOperator> = others.into_iter().filter(new).collect();
+                    let mut others = weave::operators_with_persona(loader, scope, &reference, workspace);
+                    others.retain(|other| !known.iter().any(|operator| operator.slug == other.slug));
                     known.extend(others);
                 }
                 Err(error) => {
                     let message = format!("cannot use the persona `{written}`: {}", error.first_message());
-                    refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, message, "meta.persona");
+                    self.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, message, at, "meta.persona");
                 }
             }
         }
         if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
-            match role_text(loader, location, role) {
+            match role_text(loader, self.location, role) {
                 Ok(text) => base = base.join(BasePrompt::from_plain_text(&text)),
                 Err(why) => {
-                    refuse(
-                        codes::ROLE_UNRESOLVABLE,
-                        format!("cannot read the role file `{role}`: {why}"),
-                        "role",
-                    );
+                    let message = format!("cannot read the role file `{role}`: {why}");
+                    self.refuse(codes::ROLE_UNRESOLVABLE, message, at, "role");
                 }
             }
         }
         prompt.base = base.clone();
         for operator in &mut known {
-            operator.subject = operator.subject.clone().with(RUNTIME, self.runtime);
+            operator.subject = operator.subject.clone().with(RUNTIME, &self.runtime.id);
         }
         if !known.is_empty() {
-            let catalogue = catalogue.get_or_insert_with(|| {
-                let mut catalogue = Catalogue::open(loader, location.scope(), &workspace.ledger);
+            let cautions = &mut self.cautions;
+            let catalogue = self.catalogue.get_or_insert_with(|| {
+                let mut catalogue = Catalogue::open(loader, scope, &workspace.ledger);
                 cautions.absorb(std::mem::take(&mut catalogue.report));
                 catalogue
             });
             let known: Vec<&KnownOperator> = known.iter().collect();
-            let redactor = &workspace.redaction.redactor;
-            let place = (self.root, location.scope());
+            let (redactor, place) = (&workspace.redaction.redactor, (self.root, scope));
             let sources = Sources::new(self.environment, redactor, place, catalogue, base, &known, cautions);
             prompt.sources = Some(Arc::new(sources));
         }
         prompt
+    }
+
+    /// A text that looks like a path is more likely a path without its extension than a role prompt.
+    fn warn_role_path(&mut self, at: usize, participant: &Participant) {
+        let Some(role) = participant.role.as_deref().map(str::trim) else { return };
+        let is_path = role.contains('/') && !role.contains(char::is_whitespace);
+        if !is_path || manifest::is_role_file(role) {
+            return;
+        }
+        let is_file = |path: &String| {
+            self.location.resolve_relative(path).is_ok_and(|at| self.loader.bytes(&at).is_ok())
+        };
+        let help = match manifest::ROLE_FILES.iter().map(|end| format!("{role}{end}")).find(is_file) {
+            Some(file) => format!("did you mean `{file}`?"),
+            None => format!("a role that names a file ends in {}", manifest::ROLE_FILES.join(", ")),
+        };
+        let id = &participant.id;
+        let message =
+            format!("the role `{role}` looks like a path, and is used verbatim as the role prompt of `{id}`");
+        let body = Body::new(message).at(participant_place(self.document, at, "role")).help(help);
+        self.cautions.warn(codes::ROLE_NOT_A_FILE, body);
+    }
+
+    /// Warns about writes outside of the workspace and returns them, since running the manifest then requires trust. Refuses
+    /// a link out of the workspace, because its target can change while the manifest does not.
+    fn warn_external_writes(&mut self) -> Vec<SideEffect> {
+        let (runtime, root) = (self.runtime, self.root);
+        let own_state = state::fs::default_dir(&runtime.id);
+        let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation", None);
+        let state =
+            ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(&*own_state));
+        let mut acts = Vec::new();
+        for (port, adapter, writes, what, fallback) in [substrate, state] {
+            let written = match adapter {
+                Some(adapter) => {
+                    writes.iter().find(|(kind, _)| *kind == adapter.kind).and_then(|(_, key)| {
+                        let path = adapter.settings.get(*key).and_then(|path| path.as_str());
+                        Some((*key, path.or(fallback)?))
+                    })
+                }
+                None => fallback.map(|path| ("dir", path)),
+            };
+            let Some((key, path)) = written else { continue };
+            let target = self.dir.join(path);
+            let entry = self.document.root.key(port).and_then(|block| block.entry(key));
+            let span = entry.map_or(0..0, |entry| entry.key_span.clone());
+            let at = self.document.place(span, format!("{port}.{key}"));
+            // A journal and a database have files beside them.
+            let mut written = BESIDE.iter().map(|end| with_suffix(&target, end));
+            if let Some(why) = written.find_map(|file| self.workspace.guard.occupant(&file, None)) {
+                let body = Body::new(format!("cannot keep {what} at `{path}`: {why}")).at(at);
+                let help = "name another path, which nothing else uses";
+                self.report.refuse(codes::FILE_UNWRITABLE, body.help(help));
+                continue;
+            }
+            let by_name = !is_in_scope(root, self.location, path);
+            if !by_name && disk::is_inside(root, &target) {
+                continue;
+            }
+            let target = disk::canonical_or_new(&target);
+            if !by_name {
+                let message =
+                    format!("`{path}` leads out of the workspace by a link, to {}", target.display());
+                let help = "remove the link, or name its target in the manifest and trust the manifest";
+                self.report.refuse(codes::PATH_OUTSIDE, Body::new(message).at(at).help(help));
+                continue;
+            }
+            let body =
+                Body::new(format!("`{path}` is outside of the workspace, and {what} is written there"));
+            let help = "keep it in the workspace, whose root is the directory of the outermost quorate.toml";
+            self.cautions.warn(codes::OUTSIDE_WORKSPACE, body.at(at).help(help));
+            acts.push(SideEffect::new(format!("keep {what} at {}", target.display())));
+        }
+        acts
     }
 }
 
@@ -293,58 +340,19 @@ fn role_text(loader: &Loader<'_>, location: &WorkspacePath, role: &str) -> Resul
     Ok(body.to_owned())
 }
 
-/// A text that looks like a path is more likely a path without its extension than a role prompt.
-fn warn_role_path(
-    loader: &Loader<'_>,
-    document: &Document,
-    location: &WorkspacePath,
-    participant: &Participant,
-    at: usize,
-    cautions: &mut Report,
-) {
-    let Some(role) = participant.role.as_deref().map(str::trim) else { return };
-    let is_path = role.contains('/') && !role.contains(char::is_whitespace);
-    if !is_path || manifest::is_role_file(role) {
-        return;
-    }
-    let mut candidates = manifest::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
-    let path_in_scope =
-        candidates.find(|path| location.resolve_relative(path).is_ok_and(|at| loader.bytes(&at).is_ok()));
-    let help = match path_in_scope {
-        Some(file) => format!("did you mean `{file}`?"),
-        None => format!("a role that names a file ends in {}", manifest::ROLE_FILES.join(", ")),
-    };
-    let id = &participant.id;
-    let message =
-        format!("the role `{role}` looks like a path, and is used verbatim as the role prompt of `{id}`");
-    cautions.warn(
-        codes::ROLE_NOT_A_FILE,
-        Body::new(message).at(participant_place(document, at, "role")).help(help),
-    );
-}
-
 /// A prompt that is composed again for each turn.
 pub(super) struct ComposedPrompts {
-    sources: Arc<Sources>,
-    store: Arc<Store>,
-    clock: Arc<dyn Clock>,
+    pub(super) sources: Arc<Sources>,
+    /// The ledger of the overlays and of the recorded compositions.
+    pub(super) store: Arc<Store>,
+    pub(super) clock: Arc<dyn Clock>,
     /// The overlays of all assemblies, which the participants share.
-    overlays: Arc<OverlayCache>,
+    pub(super) overlays: Arc<OverlayCache>,
     /// The last recorded prompt.
-    last_recorded: Mutex<Option<String>>,
+    pub(super) last_recorded: Mutex<Option<String>>,
 }
 
 impl ComposedPrompts {
-    /// `store` is the ledger of the overlays and of the recorded compositions.
-    pub(super) fn new(
-        sources: Arc<Sources>,
-        store: Arc<Store>,
-        clock: Arc<dyn Clock>,
-        overlays: Arc<OverlayCache>,
-    ) -> Self {
-        ComposedPrompts { sources, store, clock, overlays, last_recorded: Mutex::default() }
-    }
-
     fn is_recorded(&self, prompt: &str) -> bool {
         self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(prompt)
     }
@@ -407,64 +415,6 @@ const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path"
 
 /// The suffixes of the files of a journal and of a database.
 const BESIDE: [&str; 5] = ["", ".lock", "-wal", "-shm", "-journal"];
-
-/// Warns about writes outside of the workspace and returns them, since running the manifest then requires trust. Refuses a
-/// link out of the workspace, because its target can change while the manifest does not.
-pub(super) fn warn_external_writes(
-    runtime: &Runtime,
-    document: &Document,
-    location: &WorkspacePath,
-    (root, dir): (&Path, &Path),
-    guard: &Guard,
-    report: &mut Report,
-    cautions: &mut Report,
-) -> Vec<SideEffect> {
-    let own_state = state::fs::default_dir(&runtime.id);
-    let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation", None);
-    let state = ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(&*own_state));
-    let mut acts = Vec::new();
-    for (port, adapter, writes, what, fallback) in [substrate, state] {
-        let written = match adapter {
-            Some(adapter) => writes.iter().find(|(kind, _)| *kind == adapter.kind).and_then(|(_, key)| {
-                let path = adapter.settings.get(*key).and_then(|path| path.as_str());
-                Some((*key, path.or(fallback)?))
-            }),
-            None => fallback.map(|path| ("dir", path)),
-        };
-        let Some((key, path)) = written else { continue };
-        let target = dir.join(path);
-        let entry = document.root.key(port).and_then(|block| block.entry(key));
-        let at = || {
-            let span = entry.map_or(0..0, |entry| entry.key_span.clone());
-            document.place(span, format!("{port}.{key}"))
-        };
-        // A journal and a database have files beside them.
-        let written = BESIDE.iter().map(|end| with_suffix(&target, end));
-        if let Some(why) = written.into_iter().find_map(|file| guard.occupant(&file, None)) {
-            let body = Body::new(format!("cannot keep {what} at `{path}`: {why}")).at(at());
-            report.refuse(codes::FILE_UNWRITABLE, body.help("name another path, which nothing else uses"));
-            continue;
-        }
-        let by_name = !is_in_scope(root, location, path);
-        if !by_name && disk::is_inside(root, &target) {
-            continue;
-        }
-        let target = disk::canonical_or_new(&target);
-        let at = at();
-        if !by_name {
-            let message = format!("`{path}` leads out of the workspace by a link, to {}", target.display());
-            let help = "remove the link, or name its target in the manifest and trust the manifest";
-            report.refuse(codes::PATH_OUTSIDE, Body::new(message).at(at).help(help));
-            continue;
-        }
-        let body = Body::new(format!("`{path}` is outside of the workspace, and {what} is written there"))
-            .at(at)
-            .help("keep it in the workspace, whose root is the directory of the outermost quorate.toml");
-        cautions.warn(codes::OUTSIDE_WORKSPACE, body);
-        acts.push(SideEffect::new(format!("keep {what} at {}", target.display())));
-    }
-    acts
-}
 
 /// The databases of conversation and states that do not exist yet.
 pub(super) fn missing_databases(runtime: &Runtime, dir: &Path) -> Vec<PathBuf> {

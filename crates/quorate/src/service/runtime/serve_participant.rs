@@ -15,7 +15,6 @@ impl Runtime {
     /// # Errors
     /// If the participant is unknown, its executor is remote, not trusted or not installed, or the NATS servers cannot be
     /// used.
-    #[crate::boxed]
     pub(crate) async fn serve_participant(
         &self,
         id: &str,
