@@ -67,7 +67,16 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn builder() -> Builder {
-        Builder::default()
+        Builder {
+            environment: Environment::new(PathBuf::new()),
+            workspace: None,
+            in_memory: false,
+            config: None,
+            trust: Trust::default(),
+            variables: Vec::new(),
+            registries: Registries::default(),
+            refused: None,
+        }
     }
 
     /// The environment, for the benchmarks of this workspace.
@@ -198,20 +207,13 @@ impl std::fmt::Debug for Quorate {
 }
 
 /// Configures a [`Quorate`]. [`Builder::build`] fails without [`Builder::workspace`].
-#[derive(Default)]
 #[must_use = "nothing is built before `build`"]
 pub struct Builder {
+    environment: Environment,
     workspace: Option<PathBuf>,
-    ledger: Option<PathBuf>,
     in_memory: bool,
     config: Option<PathBuf>,
-    state_dir: Option<PathBuf>,
-    nats: Option<NatsServers>,
     trust: Trust,
-    consent: Option<Arc<dyn Consent>>,
-    owners: Vec<u32>,
-    user: Option<String>,
-    clock: Option<Arc<dyn Clock>>,
     variables: Vec<(String, String)>,
     registries: Registries,
     /// The first extension that cannot be registered.
@@ -228,7 +230,7 @@ impl Builder {
     /// The ledger: a file, or `postgres://…` with the feature `postgres`. Default: the one `quorate.toml` names, else
     /// `.quorate/ledger.db`.
     pub fn ledger(mut self, ledger: impl Into<PathBuf>) -> Self {
-        self.ledger = Some(ledger.into());
+        self.environment.ledger = Some(ledger.into());
         self
     }
 
@@ -266,7 +268,7 @@ impl Builder {
     /// The directory for data that outlives a workspace: recorded trust, and copies of the last signed checkpoints,
     /// which detect a ledger that was rolled back. Without it, neither is kept.
     pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.state_dir = Some(directory.into());
+        self.environment.state_dir = Some(directory.into());
         self
     }
 
@@ -278,32 +280,32 @@ impl Builder {
 
     /// Asks a person whether to trust files that name commands. Without it, untrusted files are an error.
     pub fn consent(mut self, consent: impl Consent + 'static) -> Self {
-        self.consent = Some(Arc::new(consent));
+        self.environment.trust = self.environment.trust.with_consent(Arc::new(consent));
         self
     }
 
     /// A user whose configuration files are used although another user runs this process, such as the one who called
     /// `sudo`.
     pub fn owner(mut self, user: u32) -> Self {
-        self.owners.push(user);
+        self.environment.trusted_uids.push(user);
         self
     }
 
     /// The NATS servers of remote conversations and participants.
     pub fn nats(mut self, servers: NatsServers) -> Self {
-        self.nats = Some(servers);
+        self.environment.nats = Some(servers);
         self
     }
 
     /// The user name that records carry.
     pub fn user(mut self, name: impl Into<String>) -> Self {
-        self.user = Some(name.into());
+        self.environment.user = name.into();
         self
     }
 
     /// The clock; default: the system's.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
+        self.environment.clock = clock;
         self
     }
 
@@ -427,28 +429,19 @@ impl Builder {
         if let Some(refused) = self.refused {
             return Err(Error::invalid_request(refused));
         }
-        let mut environment = Environment::new(absolute(&directory)?);
+        let mut environment = self.environment.with_variables(self.variables.into_iter().collect());
+        environment.directory = absolute(&directory)?;
         environment.registries = Arc::new(self.registries);
         environment.inventory = Some(trust::decide::inventory_of_workspace);
-        environment.ledger = self.ledger;
         if self.in_memory {
             let memory = memory_directory()?;
             environment.ledger = Some(memory.path().join("ledger/ledger.db"));
             environment.memory = Some(Arc::new(memory));
             environment.keeps_ledgers = false;
         }
-        environment.state_dir = self.state_dir;
-        environment.nats = self.nats;
-        environment.user = self.user.unwrap_or(environment.user);
-        environment.clock = self.clock.unwrap_or(environment.clock);
-        environment.trusted_uids.extend(self.owners);
         if self.trust == Trust::Workspace {
             environment.trust = environment.trust.trusting_all();
         }
-        if let Some(consent) = self.consent {
-            environment.trust = environment.trust.with_consent(consent);
-        }
-        let environment = environment.with_variables(self.variables.into_iter().collect());
         let places = PathOverrides { config: self.config, ledger: None };
         Ok(Quorate { environment, places, root: None, held: None })
     }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::{Stream, StreamExt};
@@ -73,15 +73,14 @@ impl<T> Run<T> {
         })
     }
 
-    /// As [`finish`](Run::finish), and passes every event to an observer at the moment it happens.
+    /// As [`finish`](Run::finish), and passes every event to an observer.
     ///
     /// # Errors
     /// As [`finish`](Run::finish).
     pub async fn finish_with(mut self, observer: Arc<dyn Observer>) -> Result<T, Error> {
-        while let Ok(event) = self.events.try_recv() {
+        while let Some(event) = self.next().await {
             observer.observe(event);
         }
-        let _ = self.interruption.observer.set(observer);
         self.finish().await
     }
 }
@@ -161,8 +160,6 @@ pub(crate) struct Interruption {
     run: Arc<Mutex<Option<Name>>>,
     /// The number of waits for a request.
     watching: watch::Sender<usize>,
-    /// The receiver of events in place of the stream.
-    observer: Arc<OnceLock<Arc<dyn Observer>>>,
 }
 
 /// A wait for an interruption.
@@ -204,9 +201,6 @@ impl Observer for Sender {
         if let Event::Opened { run } = &event {
             *self.1.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
         }
-        match self.1.observer.get() {
-            Some(observer) => observer.observe(event),
-            None => drop(self.0.send(event)),
-        }
+        let _ = self.0.send(event);
     }
 }

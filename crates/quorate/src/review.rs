@@ -252,9 +252,6 @@ impl Reviewing {
         Run::new(move |observer, interruption| async move {
             let artifact = self.artifact()?.into_owned();
             let Reviewing { quorate, request, .. } = self;
-            if let Some(held) = &quorate.held {
-                held.workspace.guard.ensure_unrecorded(&artifact)?;
-            }
             let opening = review::open_session(&quorate.environment, &quorate.places, &artifact);
             let session = quorate.open(opening).await?;
             let reviewed = review::review(&session, artifact, &request, observer);

@@ -183,6 +183,7 @@ impl OpenSession {
     }
 
     /// Seals what the call appended, closes the ledger unless the caller holds it, and attaches the warnings.
+    #[crate::boxed]
     pub(crate) async fn finish<T: Send>(self, result: Result<T, Error>) -> Result<Outcome<T>, Error> {
         let warnings = match Arc::try_unwrap(self.0) {
             Ok(session) => {

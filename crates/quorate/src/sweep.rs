@@ -331,6 +331,7 @@ impl Ended {
 ///
 /// # Errors
 /// If no folder can be read, the executor is refused, or the ledger fails.
+#[crate::boxed]
 async fn sweep(
     session: &Arc<LedgerSession>,
     request: &SweepRequest,
@@ -713,9 +714,7 @@ impl DueFile {
             let body = Body::new("it was moved during the sweep");
             return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body));
         }
-        let artifact = self.read(session)?;
-        session.workspace.guard.ensure_unrecorded(&artifact)?;
-        Ok(artifact)
+        self.read(session)
     }
 
     fn read(&self, session: &LedgerSession) -> Result<Artifact, Error> {

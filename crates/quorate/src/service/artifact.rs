@@ -21,7 +21,7 @@ use super::hidden_text;
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
+pub(crate) struct Artifact {
     /// As the user named it; `-` for standard input.
     pub display_name: String,
     /// The file; `None` for standard input.

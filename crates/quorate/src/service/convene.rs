@@ -71,7 +71,6 @@ pub(crate) fn prepare(
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;
-    workspace.guard.ensure_unrecorded(&subject)?;
     workspace.report.absorb(std::mem::take(&mut view.report));
     Ok((ConveneInput { resolution: view, subject }, setup, workspace))
 }
@@ -86,6 +85,7 @@ fn resolution(environment: &Environment, path: PathBuf, root: Option<PathBuf>) -
 ///
 /// # Errors
 /// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
+#[crate::boxed]
 pub(crate) async fn convene(
     session: &LedgerSession,
     input: &ConveneInput,
@@ -148,6 +148,7 @@ const DEFAULT_EVERY_MESSAGES: u64 = 10;
 ///
 /// # Errors
 /// If the ledger does not answer, or the heuristic is a custom one that is not registered.
+#[crate::boxed]
 pub(crate) async fn reason_not_due(
     session: &LedgerSession,
     input: &ConveneInput,

@@ -105,7 +105,6 @@ impl Environment {
     }
 
     /// Replaces the variables, and with them the redactor.
-    #[must_use]
     pub fn with_variables(self, variables: Variables) -> Self {
         Environment { redactor: built_in_redactor(&variables), variables, ..self }
     }

@@ -26,6 +26,7 @@ use super::{environment, overlays};
 ///
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
+#[crate::boxed]
 pub(crate) async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Error> {
     conclude(session, session.partial_history(run).await?).await
 }
@@ -34,6 +35,7 @@ pub(crate) async fn finalize(session: &LedgerSession, run: &Name) -> Result<Hist
 ///
 /// # Errors
 /// As [`finalize`].
+#[crate::boxed]
 pub(super) async fn conclude(session: &LedgerSession, mut history: History) -> Result<History, Error> {
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
         return Ok(history);

@@ -14,7 +14,6 @@ use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
-use super::artifact::Artifact;
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
 use super::error::Error;
@@ -166,23 +165,6 @@ impl Guard {
             }
             _ => Ok(path),
         }
-    }
-
-    /// Refuses to review a file that recording the review would change.
-    ///
-    /// # Errors
-    /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
-    pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
-        // The artifact exists, since it was read; a file that does not exist yet is another one.
-        let Some(id) = artifact.path.as_deref().and_then(file_id) else { return Ok(()) };
-        let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
-        let is_artifact = |file: &Path| file_id(file).is_some_and(|found| found == id);
-        let found = self.files.iter().find(|(role, file)| is_recorded_to(*role) && is_artifact(file));
-        let Some((role, _)) = found else { return Ok(()) };
-        let why = format!("{}, and recording the review would change it", role.occupies());
-        let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
-        let help = "judge a copy, or configure another file for it";
-        Err(Error::configuration(codes::FILE_UNWRITABLE, body.help(help)))
     }
 
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.

@@ -21,6 +21,7 @@ use super::workspace::{self, Workspace};
 ///
 /// # Errors
 /// If the ledger cannot be opened.
+#[crate::boxed]
 pub(crate) async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
     let keys = WorkspaceKeys::of(&environment, &workspace);
     Box::pin(open_with(environment, keys, workspace)).await
@@ -30,6 +31,7 @@ pub(crate) async fn open(environment: Environment, workspace: Workspace) -> Resu
 ///
 /// # Errors
 /// As [`open`].
+#[crate::boxed]
 pub(crate) async fn open_with(
     environment: Environment,
     keys: WorkspaceKeys,
@@ -46,6 +48,7 @@ pub(crate) async fn open_with(
 ///
 /// # Errors
 /// As [`open`], and if the log cannot be appended to.
+#[crate::boxed]
 pub(crate) async fn open_for_writing(
     environment: Environment,
     workspace: Workspace,

@@ -55,6 +55,7 @@ impl From<&str> for ResumeRequest {
 ///
 /// # Errors
 /// If the run has a verdict, was altered, or the ledger fails; or if a policy is given for an assembly's run.
+#[crate::boxed]
 pub(crate) async fn resume(
     session: &LedgerSession,
     run: &Name,
@@ -191,6 +192,7 @@ fn difference_entries(difference: &Difference) -> Vec<Entry> {
 ///
 /// # Errors
 /// If the run's records or texts are incomplete, or another version of the mode wrote it.
+#[crate::boxed]
 pub(crate) async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Error> {
     let mut history = session.history(run).await?;
     // No protocol derives the verdict of a run that was closed because its draft changed.

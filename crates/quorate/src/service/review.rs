@@ -122,6 +122,7 @@ const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 ///
 /// # Errors
 /// If the ledger does not answer, or another process holds the text for too long.
+#[crate::boxed]
 pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<Option<RunGuard>, Error> {
     if session.environment.variables.get(MEMBER_VARIABLE).is_some() {
         return Ok(None);
@@ -146,6 +147,7 @@ pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<O
 ///
 /// # Errors
 /// If configuration or ledger are unusable.
+#[crate::boxed]
 pub(crate) async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
@@ -200,15 +202,14 @@ pub(crate) fn estimate(
 
 fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
-    let workspace = workspace::load(environment, places, start)?;
-    workspace.guard.ensure_unrecorded(artifact)?;
-    Ok(workspace)
+    workspace::load(environment, places, start)
 }
 
 /// Reviews an artifact at an opened session.
 ///
 /// # Errors
 /// If the executor is refused, or the ledger fails.
+#[crate::boxed]
 pub(crate) async fn review(
     session: &LedgerSession,
     artifact: Artifact,
@@ -456,6 +457,7 @@ pub(crate) fn build(
 ///
 /// # Errors
 /// If the ledger fails. Recorded answers stay, and the run can be resumed.
+#[crate::boxed]
 pub(crate) async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,

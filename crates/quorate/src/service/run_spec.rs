@@ -592,7 +592,6 @@ impl Fingerprint {
     }
 
     /// Adds the input, by the SHA-256 of its bytes.
-    #[must_use]
     pub(crate) fn with_input(mut self, sha256: &str) -> Self {
         self.components.push((INPUT.to_owned(), sha256.to_owned()));
         self
@@ -622,7 +621,6 @@ impl Fingerprint {
 #[cfg(all(feature = "cluster", feature = "postgres"))]
 impl Fingerprint {
     /// Replaces the executors' settings; `None` leaves them out, because another machine decides about them.
-    #[must_use]
     pub(crate) fn with_executors(mut self, settings: Option<&Json>) -> Self {
         let value = settings.map_or_else(String::new, hash);
         let executors = self.components.iter_mut().filter(|(name, _)| name == EXECUTORS);

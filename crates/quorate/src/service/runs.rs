@@ -90,6 +90,7 @@ impl Default for RunList {
 ///
 /// # Errors
 /// If the ledger does not answer, or the cursor's run does not exist.
+#[crate::boxed]
 pub(crate) async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunList, Error> {
     let RunsRequest { filter, limit } = request;
     if let Some(cursor) = &filter.after {
@@ -203,6 +204,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
 ///
 /// # Errors
 /// If configuration or ledger are unusable, or the log cannot be appended to.
+#[crate::boxed]
 pub(crate) async fn open_for_writing(
     environment: &Environment,
     places: &PathOverrides,
@@ -215,6 +217,7 @@ pub(crate) async fn open_for_writing(
 ///
 /// # Errors
 /// If configuration or ledger are unusable, or the ledger does not exist.
+#[crate::boxed]
 pub(crate) async fn open_read_only(
     environment: &Environment,
     places: &PathOverrides,
@@ -240,6 +243,7 @@ pub(crate) fn missing_ledger(environment: &Environment, workspace: &Workspace) -
 ///
 /// # Errors
 /// If a configuration or the ledger is unusable; as [`LedgerSession::find_own_run`].
+#[crate::boxed]
 pub(crate) async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,
@@ -310,6 +314,7 @@ impl Recorded {
 ///
 /// # Errors
 /// If its records are missing, incomplete or corrupt.
+#[crate::boxed]
 pub(crate) async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, Error> {
     report_of(session, &session.partial_history(run).await?).await
 }
@@ -336,6 +341,7 @@ pub(super) async fn report_of(session: &LedgerSession, history: &History) -> Res
 ///
 /// # Errors
 /// As [`load_report()`], and if none or several match.
+#[crate::boxed]
 pub(crate) async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, Error> {
     let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
     found.await.map_err(Error::corrupt_as_refused)
@@ -346,6 +352,7 @@ pub(crate) async fn find_report(session: &LedgerSession, prefix: &str) -> Result
 ///
 /// # Errors
 /// As [`load_report()`].
+#[crate::boxed]
 pub(crate) async fn decided_before_interruption(
     session: &LedgerSession,
     run: &Name,

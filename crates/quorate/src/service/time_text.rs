@@ -96,7 +96,6 @@ pub struct Whole<const LEAST: u64, const MOST: u64>(u64);
 
 impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
     /// The number.
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0
     }

@@ -106,6 +106,7 @@ pub(crate) fn build(
 ///
 /// # Errors
 /// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
+#[crate::boxed]
 pub(crate) async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,
@@ -158,6 +159,7 @@ pub(crate) fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpene
 ///
 /// # Errors
 /// If sentences would be lost to what looks like a secret.
+#[crate::boxed]
 pub(crate) async fn redacted_input(
     spec: &RunSpec<Setup>,
     input: &ConveneInput,

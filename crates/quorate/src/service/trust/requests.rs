@@ -39,19 +39,16 @@ pub struct Trust {
 
 impl Trust {
     /// Trusts everything for this process: `--trust`, or a program that embeds the library and vouches for its files.
-    #[must_use]
     pub fn trusting_all(self) -> Self {
         Trust { all: true, ..self }
     }
 
     /// Asks a person about untrusted files.
-    #[must_use]
     pub fn with_consent(self, consent: Arc<dyn Consent>) -> Self {
         Trust { consent: Some(consent), ..self }
     }
 
     /// The same trust, without asking a person.
-    #[must_use]
     pub fn without_asking(&self) -> Self {
         Trust { consent: None, ..self.clone() }
     }
