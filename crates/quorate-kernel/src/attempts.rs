@@ -107,7 +107,11 @@ impl Attempts {
 
     /// Takes how the attempt ended, as what was said or as a failure, and says what is next, with the complaints about what was
     /// said. `material` is what the member was shown.
-    pub fn record_result(&mut self, how: Result<&str, &Failure>, material: &[&str]) -> (NextStep, Vec<String>) {
+    pub fn record_result(
+        &mut self,
+        how: Result<&str, &Failure>,
+        material: &[&str],
+    ) -> (NextStep, Vec<String>) {
         let retry = match how {
             Ok(text) => {
                 return match answer::extract(self.schema, text, material) {
@@ -451,10 +455,7 @@ mod tests {
     fn one_re_prompt_and_no_second() {
         // X4
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
-        assert!(matches!(
-            ask.record_result(said("no json"), &[]).0,
-            NextStep::Call(CallReason::RePrompt(_))
-        ));
+        assert!(matches!(ask.record_result(said("no json"), &[]).0, NextStep::Call(CallReason::RePrompt(_))));
         assert!(ask.was_repaired());
         assert_eq!(
             ask.record_result(said("still none"), &[]).0,
@@ -496,7 +497,10 @@ mod tests {
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
         let limited = failed(Retry::After(Duration::from_millis(10)));
         for _ in 0..MAX_WAITS {
-            assert!(matches!(ask.record_result(Err(&limited), &[]).0, NextStep::Wait { at_least_ms: 10, .. }));
+            assert!(matches!(
+                ask.record_result(Err(&limited), &[]).0,
+                NextStep::Wait { at_least_ms: 10, .. }
+            ));
         }
         assert_eq!(ask.record_result(Err(&limited), &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
         // Beyond the cap a wait takes a retry.

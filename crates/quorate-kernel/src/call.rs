@@ -633,9 +633,7 @@ impl CallState {
                 ended.posted = reply.posted.clone().or(ended.posted.take());
                 ("said", reply.text.clone())
             }
-            Err(Failure::TimedOut) => {
-                ("timed_out", noted.last_words.map_or(String::new(), timeout_message))
-            }
+            Err(Failure::TimedOut) => ("timed_out", noted.last_words.map_or(String::new(), timeout_message)),
             Err(Failure::Failed { message, .. }) => ("failed", message.clone()),
         };
         let (text, redacted) = context

@@ -139,8 +139,6 @@ impl PreparedEntry {
     }
 }
 
-}
-
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
 pub fn leaf(head: &str) -> String {
     hex(&merkle::leaf(head.as_bytes()))

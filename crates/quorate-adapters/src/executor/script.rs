@@ -111,9 +111,7 @@ enum Source {
 impl Source {
     /// Opens the path of the key `path`.
     fn open(path: &Path) -> Result<Self, ConfigError> {
-        let refuse = |problem: String| {
-            ConfigError::for_key("path", format!("`{}`{problem}", path.display()))
-        };
+        let refuse = |problem: String| ConfigError::for_key("path", format!("`{}`{problem}", path.display()));
         let unreadable = |error: io::Error| refuse(format!(" cannot be read: {error}"));
         if path.metadata().map_err(unreadable)?.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
@@ -251,7 +249,9 @@ impl Answer {
             Json::String(words) => return Ok(Response::PlainText(words.clone()).into()),
             Json::Object(_) if is_instruction(value) => {}
             Json::Object(_) => return Ok(Response::Verbatim(value.to_string()).into()),
-            _ => return Err("an answer is an object, a text, or a list of these, one for each attempt".into()),
+            _ => {
+                return Err("an answer is an object, a text, or a list of these, one for each attempt".into());
+            }
         }
         let Instruction { fail, timeout, delay_ms, answer } =
             Instruction::deserialize(value).map_err(|error| error.to_string())?;

@@ -144,7 +144,7 @@ impl Profile {
     }
 
     /// The valid part of a manifest's root as a package.
-    fn package_of(&self, dir: &Dir, root: &Field<'_>) -> Option<Package> {
+    fn package_of(&self, dir: &Root, root: &Field<'_>) -> Option<Package> {
         if let Some((schema, field)) = text_of(root, "schema").filter(|(schema, _)| *schema != SCHEMA) {
             let message = format!("`{schema}` is not a supported schema of profiles");
             field.invalid_with(message, format!("use `{SCHEMA}`"));

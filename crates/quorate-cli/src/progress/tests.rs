@@ -4,7 +4,7 @@ use std::io;
 
 use indicatif::TermLike;
 use quorate::ports::telemetry::EventKind;
-use quorate::sweep::SweptOutcome;
+use quorate::sweep::{SweptFile, SweptOutcome};
 use quorate::{Caps, Status, Verdict};
 
 use super::*;
@@ -345,7 +345,7 @@ fn unwatched_progress_shows_nothing() {
     progress.observe(answered("r1", "skeptic", Status::Answered, 0, None));
     assert!(lock(&progress.display.ticker).is_none());
     let sweep = SweepProgress::new(Shown::Nothing);
-    sweep.planned(1);
-    sweep.ended(&swept("a.md"));
+    sweep.show(&SweepEvent::Planned(1));
+    sweep.show(&SweepEvent::Ended(&swept("a.md")));
     assert!(lock(&sweep.display.ticker).is_none());
 }

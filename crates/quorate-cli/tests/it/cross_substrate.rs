@@ -95,7 +95,7 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
         let report = run.finish().await.expect("a talk");
         asked.retain(|cycle: &Cycle| cycle.is_asked);
         reported.0 += report.asked;
-        reported.1 += report.failed.entries().count();
+        reported.1 += report.failed.len();
     }
     let turns = conversation.reader().await.expect("a reader").last(None).await.expect("turns");
     let number = |id: &str| turns.iter().position(|turn| *turn.id == *id);

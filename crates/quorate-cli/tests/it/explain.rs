@@ -10,7 +10,7 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 31] = [
+const NOT_RUN: [(&str, &str); 29] = [
     ("quorate:bug", "needs an error in the program"),
     ("quorate:request_incomplete", "needs a server"),
     ("quorate:path_reserved", "needs a server"),

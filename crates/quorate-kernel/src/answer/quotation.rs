@@ -134,8 +134,7 @@ fn is_enclosed(before: &str) -> bool {
     let folded = before.to_ascii_lowercase();
     let names: BTreeSet<String> =
         names.filter(|name| !is_one_of(name, ANSWER_TAGS) && !is_one_of(name, "br|hr|img")).collect();
-    let is_open_tag =
-        |name: &String| folded.rfind(&format!("<{name}")) > folded.rfind(&format!("</{name}"));
+    let is_open_tag = |name: &String| folded.rfind(&format!("<{name}")) > folded.rfind(&format!("</{name}"));
     names.len() > MAX_TAGS || names.iter().any(is_open_tag)
 }
 

@@ -956,7 +956,7 @@ impl Executors<'_> {
     }
 
     fn build_embedder(self, table: &EmbedderTable) -> Result<Arc<dyn Embedder>, ConfigError> {
-        let Some(new) = self.registry.embedder() else {
+        let Some(new) = &self.registry.embedder else {
             return Err(ConfigError::for_block("this program has no configurable embedder"));
         };
         let shared = Shared { servers: Servers::default(), prices: budget::prices(self.config) };

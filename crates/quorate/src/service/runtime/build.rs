@@ -523,7 +523,6 @@ impl PortBuilder<'_> {
         &mut self,
         substrate: &dyn Substrate,
         dispatcher: &dyn Dispatcher,
-        state: &dyn State,
         participants: &[Participant],
         speakers: &[Option<Speaker>],
     ) {
@@ -535,9 +534,6 @@ impl PortBuilder<'_> {
         // Readers of the conversation get these as well.
         for caution in substrate.warnings() {
             self.report.warn(codes::CONVERSATION_DOUBTFUL, at(caution, "substrate"));
-        }
-        for caution in state.warnings() {
-            self.cautions.warn(codes::STATE_UNREAD, at(caution, "state"));
         }
         // If the substrate gives authors their own identities, an operator of the remote side may also answer (K8).
         let identities = substrate.about().capabilities.contains(&Capability::Identity);

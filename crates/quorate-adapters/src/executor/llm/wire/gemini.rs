@@ -4,9 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{
-    Answer, AnswerStep, Format, HttpRequest, Request, count, first_answers, path_segment, quoted,
-};
+use super::{Answer, AnswerStep, Format, HttpRequest, Request, count, first_answers, path_segment, quoted};
 use crate::executor::llm::fault::{Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
