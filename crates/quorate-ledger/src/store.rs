@@ -94,8 +94,8 @@ impl Store {
     fn new(address: StoreAddress, connection: Connection) -> Self {
         Store {
             address: Arc::new(address),
-            closed_to_writers: connection.read_only_reason().map(str::to_owned),
-            timeouts: connection.timeouts().clone(),
+            closed_to_writers: connection.closed_to_writers.clone(),
+            timeouts: connection.timeouts.clone(),
             #[cfg(feature = "postgres")]
             leases: connection.leases.clone(),
             connection: Arc::new(Mutex::new(connection)),

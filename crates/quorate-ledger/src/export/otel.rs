@@ -35,7 +35,7 @@ pub(super) async fn write(
     out: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
     let origin = json!(records.selected.sealed.origin);
-    let resource = list([(SERVICE_NAME, json!("quorate")), (ORIGIN, origin)]);
+    let resource = list([("service.name", json!("quorate")), ("quorate.ledger.origin", origin)]);
     write!(
         out,
         "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":{resource}}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"quorate\"}},\"spans\":["
@@ -85,7 +85,7 @@ fn root(open: &OpenTrace) -> Json {
     let opened: Option<RunOpened> = first.data.as_ref().and_then(|data| record::read(data).ok());
     let subject = opened.and_then(|opened| opened.subject);
     let mut attributes = common(first);
-    attributes.extend(subject.map(|subject| (SUBJECT, json!(subject))));
+    attributes.extend(subject.map(|subject| ("quorate.run.subject", json!(subject))));
     attributes.extend(verdict.clone().map(|verdict| (VERDICT, json!(verdict))));
     span(first, &format!("{} {}", first.head.kind, first.head.run), None, first.at_ms, *last_ms, attributes)
 }
@@ -109,7 +109,7 @@ fn child(exported: &CheckedRecord) -> Json {
     };
     let ended: Consultation = record::read(data).unwrap_or_default();
     let mut attributes = common(exported);
-    attributes.push((OPERATION, json!(INVOKE_AGENT)));
+    attributes.push(("gen_ai.operation.name", json!(INVOKE_AGENT)));
     let texts = texts(&ended).into_iter().filter(|(_, text)| !text.is_empty());
     attributes.extend(texts.map(|(name, text)| (name, json!(text))));
     let counts = [
@@ -120,7 +120,7 @@ fn child(exported: &CheckedRecord) -> Json {
     attributes.extend(counts.into_iter().filter_map(|(name, count)| Some((name, json!(count?)))));
     let status =
         (ended.status != Status::Answered).then(|| ended.status.as_str()).filter(|status| !status.is_empty());
-    attributes.extend(status.map(|status| (ERROR_TYPE, json!(status))));
+    attributes.extend(status.map(|status| ("error.type", json!(status))));
     let took_ms = ended.spent.ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
     let started_ms = exported.at_ms.saturating_sub(took_ms);
     let name = format!("{} {}", INVOKE_AGENT, ended.member);
@@ -136,14 +136,14 @@ fn child(exported: &CheckedRecord) -> Json {
 fn common(exported: &CheckedRecord) -> Vec<(&'static str, Json)> {
     let head = &exported.head;
     let mut all = vec![
-        (CONVERSATION, json!(head.run)),
-        (RECORD, json!(format!("{}/{}", head.run, head.n))),
-        (KIND, json!(head.kind)),
-        (LEAF, json!(hex(&exported.leaf))),
+        ("gen_ai.conversation.id", json!(head.run)),
+        ("quorate.record.id", json!(format!("{}/{}", head.run, head.n))),
+        ("quorate.record.kind", json!(head.kind)),
+        ("quorate.record.leaf", json!(hex(&exported.leaf))),
     ];
     let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     if !signers.is_empty() {
-        all.push((SIGNED_BY, json!(signers.join(" "))));
+        all.push(("quorate.record.signed_by", json!(signers.join(" "))));
     }
     all
 }
@@ -187,20 +187,9 @@ fn nanoseconds(ms: i64) -> String {
     (i128::from(ms.max(0)) * 1_000_000).to_string()
 }
 
-const SERVICE_NAME: &str = "service.name";
-const ERROR_TYPE: &str = "error.type";
-const OPERATION: &str = "gen_ai.operation.name";
-const CONVERSATION: &str = "gen_ai.conversation.id";
-
 /// The operation of a consultation.
 const INVOKE_AGENT: &str = "invoke_agent";
 
-const ORIGIN: &str = "quorate.ledger.origin";
-const RECORD: &str = "quorate.record.id";
-const KIND: &str = "quorate.record.kind";
-const LEAF: &str = "quorate.record.leaf";
-const SIGNED_BY: &str = "quorate.record.signed_by";
-const SUBJECT: &str = "quorate.run.subject";
 const VERDICT: &str = "quorate.verdict";
 
 /// The texts of a consultation.

@@ -35,14 +35,15 @@ pub(crate) struct Connection {
     /// An uncommitted transaction is open.
     left_open: bool,
     /// A commit failed and its result is unknown.
-    in_doubt: bool,
-    timeouts: Arc<Timeouts>,
+    pub(super) in_doubt: bool,
+    /// The timeouts of this process.
+    pub(super) timeouts: Arc<Timeouts>,
     /// Why no more records are written.
-    closed_to_writers: Option<String>,
+    pub(super) closed_to_writers: Option<String>,
     /// A write failed, and an unknown part of it is on the disk.
     write_failed: bool,
     /// The index of the log, if it is not in the ledger's own file.
-    own_index: Option<SqliteConnection>,
+    pub(super) own_index: Option<SqliteConnection>,
     /// The tails of runs that this process appends to. If another process has appended to one, the primary key of
     /// `record` reveals it.
     pub(super) tails: Tails,
@@ -90,21 +91,6 @@ impl Connection {
         }
     }
 
-    /// Why the ledger is read-only, if it is.
-    pub(super) fn read_only_reason(&self) -> Option<&str> {
-        self.closed_to_writers.as_deref()
-    }
-
-    /// The timeouts of this process.
-    pub(super) fn timeouts(&self) -> &Arc<Timeouts> {
-        &self.timeouts
-    }
-
-    /// Whether the write that just failed may have been committed.
-    pub(super) fn take_in_doubt(&mut self) -> bool {
-        std::mem::take(&mut self.in_doubt)
-    }
-
     /// The database, for reading.
     pub(crate) async fn engine(&mut self) -> Result<&mut Engine, sqlx::Error> {
         self.roll_back_leftover().await?;
@@ -117,12 +103,6 @@ impl Connection {
             self.own_index = Some(engine::log_index_in_memory().await?);
         }
         Ok(())
-    }
-
-    /// Keeps the log's index in a file of this machine, for a ledger on a server.
-    #[cfg(feature = "postgres")]
-    pub(super) fn keep_log_index(&mut self, index: SqliteConnection) {
-        self.own_index = Some(index);
     }
 
     /// The connection with the log's index: the ledger's own file, a local file, or memory.

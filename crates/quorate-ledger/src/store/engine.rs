@@ -156,6 +156,22 @@ impl Statement {
         }
     }
 
+    /// Inserts a row, or does nothing if `there` finds it: a writer may have the right to insert and not to update.
+    ///
+    /// # Errors
+    /// As [`Statement::insert_exactly`].
+    pub(crate) async fn insert_if_absent(
+        self,
+        engine: &mut Engine,
+        there: Statement,
+    ) -> Result<(), sqlx::Error> {
+        let table = self.insert_table();
+        if self.execute(engine).await? == 0 && there.row(engine, &[Column::Int]).await?.is_none() {
+            return Err(rows_lost_error(&table, 0, 1));
+        }
+        Ok(())
+    }
+
     /// Executes it; returns rows of these columns.
     pub(crate) async fn rows(self, engine: &mut Engine, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         match engine {

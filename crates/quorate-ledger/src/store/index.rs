@@ -131,17 +131,17 @@ impl Change {
             }
             Change::Ended => sql("UPDATE run SET ended = 1 WHERE run = $1").bind(run),
             Change::Held { run } => {
-                let hold = sql(
-                    "INSERT INTO held (run) VALUES ($1) ON CONFLICT (run) DO UPDATE SET run = excluded.run",
-                );
-                return hold.bind(run).insert_exactly(engine, 1).await;
+                let hold = sql("INSERT INTO held (run) VALUES ($1) ON CONFLICT (run) DO NOTHING");
+                let there = sql("SELECT CAST(1 AS BIGINT) FROM held WHERE run = $1").bind(run.as_str());
+                return hold.bind(run).insert_if_absent(engine, there).await;
             }
             Change::Released { run } => sql("DELETE FROM held WHERE run = $1").bind(run),
             Change::Imported { runs } => {
                 for run in runs {
-                    let imported = sql("INSERT INTO imported (run) VALUES ($1) \
-                         ON CONFLICT (run) DO UPDATE SET run = excluded.run");
-                    imported.bind(run).insert_exactly(engine, 1).await?;
+                    let imported = sql("INSERT INTO imported (run) VALUES ($1) ON CONFLICT (run) DO NOTHING");
+                    let there =
+                        sql("SELECT CAST(1 AS BIGINT) FROM imported WHERE run = $1").bind(run.as_str());
+                    imported.bind(run).insert_if_absent(engine, there).await?;
                 }
                 return Ok(());
             }

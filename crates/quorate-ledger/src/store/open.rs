@@ -150,7 +150,7 @@ impl Store {
                     // Nothing is created locally before the server has answered. A user without write access can still
                     // read the ledger.
                     created = address.create_dir().is_ok();
-                    connection.keep_log_index(open_log_index(dir).await?);
+                    connection.own_index = Some(open_log_index(dir).await?);
                     Ok((connection, is_new))
                 };
                 let (connection, is_new) =

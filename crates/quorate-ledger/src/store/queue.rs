@@ -120,7 +120,7 @@ impl Queue {
             Ok(results) => results,
             Err(error) => {
                 connection.record_failure(&error);
-                let in_doubt = connection.take_in_doubt();
+                let in_doubt = std::mem::take(&mut connection.in_doubt);
                 let refused = |(run, from, count): &(Name, u64, u64)| {
                     Err(write_error(address, (run, *from, *count), in_doubt, &error))
                 };
@@ -417,10 +417,9 @@ pub(super) async fn append_in_transaction(
 
 /// Stores a text that a record names.
 pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), sqlx::Error> {
-    // An existing row is counted as well, so that a missing one is noticed.
-    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) \
-         ON CONFLICT (sha256) DO UPDATE SET sha256 = excluded.sha256");
-    keep.bind(sha256).bind(text).insert_exactly(engine, 1).await
+    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
+    let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
+    keep.bind(sha256).bind(text).insert_if_absent(engine, there).await
 }
 
 /// The row of a record's signature.
