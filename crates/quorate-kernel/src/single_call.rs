@@ -108,11 +108,10 @@ impl SingleCall {
             clock: self.clock.clone(),
         });
         let step = id.split_once('/').map_or(&**id, |(step, _)| step);
-        let (mut invoke, mut config) = prepare(id, member, step, question, config);
-        let (parts, in_parts) = redact_parts(&self.redactor, std::mem::take(&mut invoke.parts)).await;
-        let (context, in_context) = redact_parts(&self.redactor, std::mem::take(&mut config.context)).await;
-        (invoke.parts, config.context) = (parts, context);
-        let taken_out = in_parts + in_context;
+        let (mut invoke, config) = prepare(id, member, step, question, config);
+        // The call redacts the rest.
+        let (parts, taken_out) = redact_parts(&self.redactor, std::mem::take(&mut invoke.parts)).await;
+        invoke.parts = parts;
         let about = config.executor.about();
         let (name, weight) = (config.executor_name.clone(), config.weight);
         self.observer.observe(RunEvent::asked(&invoke, config.timeout));

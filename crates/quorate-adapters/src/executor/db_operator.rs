@@ -48,12 +48,6 @@ fn operator_id(participant: &Participant) -> Result<&str, ConfigError> {
     })
 }
 
-/// A refusal in one line.
-fn one_line(error: &ConfigError) -> String {
-    let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-    format!("{}{help}", error.message)
-}
-
 struct DbOperator {
     connection: Arc<Connection>,
     /// Whether the server posts the reply into the conversation itself.
@@ -69,7 +63,10 @@ impl DbOperator {
                 "an operator of a server can be asked in a conversation alone, as a participant of a runtime",
             ));
         };
-        let to_failure = |error: ConfigError| Failure::failed(one_line(&error));
+        let to_failure = |error: ConfigError| {
+            let help = error.help.map(|help| format!("; {help}")).unwrap_or_default();
+            Failure::failed(format!("{}{help}", error.message))
+        };
         let operator = operator_id(&conversation_context.participant).map_err(to_failure)?;
         let conversation =
             self.conversation(conversation_context.external_id.as_deref()).map_err(to_failure)?;
@@ -206,24 +203,24 @@ async fn await_result(
     mut result: Json,
     deadline: Instant,
 ) -> Result<Json, CallError> {
-    let mut job = None;
+    let mut job = Job(None);
     loop {
         let done = result.get("done").and_then(Json::as_bool);
         let (Some(id), Some(done)) = (result.get("job").and_then(Json::as_str), done) else {
             return Ok(result);
         };
         if done {
-            job.as_mut().map(Job::mark_finished);
+            job.0 = None;
             return Ok(result.get("result").cloned().unwrap_or_default());
         }
         let id = id.to_owned();
-        job.get_or_insert_with(|| Job::new(connection, &id));
+        job.0.get_or_insert_with(|| (Arc::clone(connection), id.clone()));
         let mut arguments = Arguments::from_iter([("job".to_owned(), json!(id))]);
         set_wait_parameter(&mut arguments, offer, POLL_TOOL, deadline);
         let polled_at = Instant::now();
         let polled = connection.call(POLL_TOOL, arguments, Retry::Safe, CallDeadline::At(deadline)).await;
         if let Err(CallError::Failed { .. }) = &polled {
-            job.as_mut().map(Job::mark_finished);
+            job.0 = None;
         }
         result = polled?;
         if polled_at.elapsed() < POLL_DELAY {
@@ -232,31 +229,16 @@ async fn await_result(
     }
 }
 
-/// A pending job; dropping it cancels it on the server.
-struct Job {
-    connection: Arc<Connection>,
-    id: String,
-    running: bool,
-}
-
-impl Job {
-    fn new(connection: &Arc<Connection>, id: &str) -> Self {
-        Job { connection: Arc::clone(connection), id: id.to_owned(), running: true }
-    }
-
-    fn mark_finished(&mut self) {
-        self.running = false;
-    }
-}
+/// A pending job on a server; dropping it cancels it there.
+struct Job(Option<(Arc<Connection>, String)>);
 
 impl Drop for Job {
     fn drop(&mut self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if !self.running {
+        let (Some((connection, id)), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
+        else {
             return;
-        }
-        let connection = Arc::clone(&self.connection);
-        let arguments = Arguments::from_iter([("job".to_owned(), json!(self.id))]);
+        };
+        let arguments = Arguments::from_iter([("job".to_owned(), json!(id))]);
         runtime.spawn(async move {
             let until = CallDeadline::At(Instant::now() + CANCEL_TIMEOUT);
             // A server that cannot cancel it finishes it without effect.

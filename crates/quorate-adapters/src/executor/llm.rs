@@ -332,19 +332,16 @@ impl Chat {
         let has = |change| changes.contains(&change);
         let wire = self.config.wire;
         let change = match field {
-            Field::Tokens => {
-                let change = adapt::change_tokens(fault, &refused.tokens_field, refused.max_tokens)?;
-                let has_names = matches!(wire, Wire::Chat | Wire::Responses);
-                match change {
-                    Change::TokensField(name)
-                        if !has_names || self.config.tokens_field.as_deref() == Some(name) =>
-                    {
-                        return None;
-                    }
-                    Change::MaxTokens(_) if refused.max_tokens < self.config.max_tokens => return None,
-                    change => change,
+            Field::Tokens => match adapt::change_tokens(fault, &refused.tokens_field, refused.max_tokens)? {
+                Change::TokensField(name)
+                    if !matches!(wire, Wire::Chat | Wire::Responses)
+                        || self.config.tokens_field.as_deref() == Some(name) =>
+                {
+                    return None;
                 }
-            }
+                Change::MaxTokens(_) if refused.max_tokens < self.config.max_tokens => return None,
+                change => change,
+            },
             Field::Usage => Change::NoUsage,
             Field::System => Change::NoSystem,
             Field::Schema => match refused.form {

@@ -20,19 +20,11 @@ const COMMAND_KEYS: [&str; 6] = [TYPE, TIMEOUT, "binary", "model", "flags", "inv
 
 /// Adds the public runtime types.
 pub fn register(registry: &mut Registry) {
-    registry.runtime_type("claude_cli", claude_cli);
-    registry.runtime_type("ollama", ollama);
+    registry.runtime_type("claude_cli", |settings| through_preset(settings, "claude"));
+    registry.runtime_type("ollama", |settings| through_preset(settings, "ollama"));
     registry.runtime_type("mock_cli", mock_cli);
     registry.runtime_type("lmstudio", lmstudio);
     registry.runtime_type("gh_models", gh_models);
-}
-
-fn claude_cli(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    through_preset(settings, "claude")
-}
-
-fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    through_preset(settings, "ollama")
 }
 
 /// Maps the public mock, which answers canned words, to the rubric, which is offline and deterministic. It accepts the

@@ -226,9 +226,24 @@ pub enum Retry {
     /// After the caller's own pause.
     Soon,
     /// Not before this much time has passed, as the other side asked. Takes a retry only if the time is zero.
-    After(Duration),
+    After(#[serde(with = "whole_millis")] Duration),
     /// The same question would fail the same way.
     Never,
+}
+
+/// A duration as a number of milliseconds.
+mod whole_millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(wait: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(crate::attempts::millis(*wait))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
 }
 
 impl Failure {

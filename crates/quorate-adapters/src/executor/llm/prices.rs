@@ -129,13 +129,13 @@ fn source(table: &str, date: &str) -> String {
 
 /// Whether prices of a day (`2026-07-02`) may have changed by now.
 fn is_old(date: &str, now_ms: i64) -> bool {
-    let date: Option<Date> = date.parse().ok();
-    let at_ms = date
-        .and_then(|date| date.to_zoned(TimeZone::UTC).ok())
-        .map(|zoned| zoned.timestamp().as_millisecond());
     const DAY_MS: i64 = 24 * 3600 * 1000;
+    let day = date.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok());
     // Prices of a later day cannot be known yet; clocks and time zones differ by up to a day.
-    at_ms.is_none_or(|at_ms| !(-DAY_MS..=MAX_AGE_DAYS * DAY_MS).contains(&now_ms.saturating_sub(at_ms)))
+    day.is_none_or(|day| {
+        let age_ms = now_ms.saturating_sub(day.timestamp().as_millisecond());
+        !(-DAY_MS..=MAX_AGE_DAYS * DAY_MS).contains(&age_ms)
+    })
 }
 
 /// The price of a model.

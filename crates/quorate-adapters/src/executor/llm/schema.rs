@@ -311,12 +311,8 @@ fn convert_object(host: &Json, dialect: Dialect) -> Map<String, Json> {
         true => properties.keys().map(String::as_str).collect(),
         false => required,
     };
-    let mut wire = Map::new();
-    wire.insert("type".into(), "object".into());
-    wire.insert("additionalProperties".into(), false.into());
-    wire.insert("required".into(), required.into());
-    wire.insert("properties".into(), properties.into());
-    wire
+    let wire = json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties});
+    wire.as_object().cloned().unwrap_or_default()
 }
 
 fn make_nullable(form: &mut Json) {

@@ -4,7 +4,7 @@
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 use crate::executor::llm::wire::HttpRequest;
@@ -98,8 +98,19 @@ impl Api {
         if body.get("error").is_some_and(|error| !error.is_null()) {
             return Err(fault::from_event(body));
         }
-        let answer =
-            self.only_answer(body.get("answers").ok_or_else(|| malformed("it has no `answers`"))?)?;
+        let answers: Vec<(Option<&str>, &Json)> = match (self, body.get("answers")) {
+            (_, None) => return Err(malformed("it has no `answers`")),
+            (Api::SystemOne, Some(Json::Object(all))) => named(all).collect(),
+            (Api::Decisions, Some(Json::Array(all))) => {
+                all.iter().map(|one| (one.get("name").and_then(Json::as_str), one)).collect()
+            }
+            _ => return Err(malformed("its `answers` have another form")),
+        };
+        let answer = match answers[..] {
+            [(Some(NAME), answer)] if answer.is_object() => answer,
+            [] | [_] => return Err(malformed(format!("it has no answer to the question `{NAME}`"))),
+            _ => return Err(malformed(format!("it has {} answers to one question", answers.len()))),
+        };
         let has_type = answer.get("type").and_then(Json::as_str).unwrap_or_default();
         if has_type == "refusal" {
             let said = "the model declined to answer the question";
@@ -121,41 +132,21 @@ impl Api {
         }
     }
 
-    /// The answer to the only question.
-    fn only_answer(self, answers: &Json) -> Result<&Json, Fault> {
-        let (count, named) = match (self, answers) {
-            (Api::SystemOne, Json::Object(answers)) => (answers.len(), answers.get(NAME)),
-            (Api::Decisions, Json::Array(answers)) => {
-                (answers.len(), answers.iter().find(|answer| answer.get("name") == Some(&json!(NAME))))
-            }
-            _ => return Err(malformed("its `answers` have another form")),
-        };
-        match named.filter(|answer| answer.is_object()) {
-            Some(answer) if count == 1 => Ok(answer),
-            Some(_) => Err(malformed(format!("it has {count} answers to one question"))),
-            None => Err(malformed(format!("it has no answer to the question `{NAME}`"))),
-        }
-    }
-
     fn read_choice(self, answer: &Json, options: &[(String, String)]) -> Result<Decision, Fault> {
-        let place = |option: Option<&Json>| {
-            let option = option.and_then(Json::as_str);
-            options.iter().position(|(known, _)| Some(&**known) == option)
-        };
-        let given: Option<Vec<(Option<usize>, Option<&Json>)>> = match (self, answer.get("probabilities")) {
+        let place = |option: Option<&str>| options.iter().position(|(known, _)| Some(&**known) == option);
+        let given: Vec<(Option<&str>, Option<&Json>)> = match (self, answer.get("probabilities")) {
             (Api::SystemOne, Some(Json::Object(given))) => {
-                let place = |option: &String| options.iter().position(|(known, _)| known == option);
-                Some(given.iter().map(|(option, probability)| (place(option), Some(probability))).collect())
+                named(given).map(|(option, probability)| (option, Some(probability))).collect()
             }
-            (Api::Decisions, Some(Json::Array(given))) => {
-                Some(given.iter().map(|one| (place(one.get("value")), one.get("probability"))).collect())
-            }
-            _ => None,
+            (Api::Decisions, Some(Json::Array(given))) => given
+                .iter()
+                .map(|one| (one.get("value").and_then(Json::as_str), one.get("probability")))
+                .collect(),
+            _ => return Err(malformed("its answer has no `probabilities`")),
         };
-        let given = given.ok_or_else(|| malformed("its answer has no `probabilities`"))?;
         let mut known = vec![None; options.len()];
-        for (place, probability) in given {
-            let place = place.filter(|place| known[*place].is_none()).ok_or_else(|| {
+        for (option, probability) in given {
+            let place = place(option).filter(|place| known[*place].is_none()).ok_or_else(|| {
                 malformed("its `probabilities` have an option that was not given, or one twice")
             })?;
             let field = format!("probability of `{}`", options[place].0);
@@ -169,7 +160,7 @@ impl Api {
         if (sum - 1.0).abs() > rounding {
             return Err(malformed(format!("its probabilities add up to {}", shown(sum))));
         }
-        let chosen = place(answer.get("choice"))
+        let chosen = place(answer.get("choice").and_then(Json::as_str))
             .ok_or_else(|| malformed("its `choice` is none of the options that were given"))?;
         match probabilities.iter().all(|other| *other <= probabilities[chosen]) {
             true => Ok(Decision::Choice(chosen, probabilities)),
@@ -192,6 +183,11 @@ pub fn read_usage(body: &Json) -> (Option<String>, Usage) {
     });
     let model = body.get("model").and_then(Json::as_str).filter(|model| !model.is_empty());
     (model.map(str::to_owned), usage.unwrap_or_default())
+}
+
+/// The entries of an object, as those of a list that names them.
+fn named(all: &Map<String, Json>) -> impl Iterator<Item = (Option<&str>, &Json)> {
+    all.iter().map(|(name, one)| (Some(&**name), one))
 }
 
 fn read_probability(field: &str, value: Option<&Json>) -> Result<f64, Fault> {
