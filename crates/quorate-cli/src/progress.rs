@@ -244,9 +244,7 @@ impl SweepProgress {
     pub(crate) fn clear(&self) {
         self.display.clear();
     }
-}
 
-impl SweepProgress {
     pub(crate) fn show(&self, event: &SweepEvent<'_>) {
         match event {
             SweepEvent::Planned(reviews) => {

@@ -4,8 +4,7 @@ use std::io;
 
 use indicatif::TermLike;
 use quorate::ports::telemetry::EventKind;
-use quorate::sweep::{SweptFile, SweptOutcome};
-use quorate::{Caps, Status, Verdict};
+use quorate::{Caps, Status};
 
 use super::*;
 
@@ -308,17 +307,6 @@ fn speakers_are_shown_with_the_time_that_they_take() {
     assert!(shot.draw().ends_with("barbara  waiting  0:00"));
 }
 
-fn swept(path: &str) -> SweptFile {
-    let outcome = SweptOutcome::Judged {
-        run: "r7k2m9q4xa1bc".to_owned(),
-        verdict: Verdict::Ship,
-        why: String::new(),
-        fix: None,
-        has_stand_ins: false,
-    };
-    SweptFile { path: path.to_owned(), tier: 1, artifact_type: "post".to_owned(), tier_reason: None, outcome }
-}
-
 #[test]
 fn a_bar_for_a_sweep() {
     let mut shot = Shot::new(SweepBoard::new);
@@ -346,6 +334,6 @@ fn unwatched_progress_shows_nothing() {
     assert!(lock(&progress.display.ticker).is_none());
     let sweep = SweepProgress::new(Shown::Nothing);
     sweep.show(&SweepEvent::Planned(1));
-    sweep.show(&SweepEvent::Ended(&swept("a.md")));
+    sweep.show(&SweepEvent::Started("a.md"));
     assert!(lock(&sweep.display.ticker).is_none());
 }
