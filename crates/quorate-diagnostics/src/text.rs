@@ -2,9 +2,7 @@
 //!
 //! A word list has sections under a `[name]`, entries divided by commas or line breaks, and comment lines that begin with `#`.
 
-use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 /// Line starts of a text. Lines end with `\n` or `\r\n`; a line's text excludes them and a byte order mark.
 #[derive(Debug, Clone)]
@@ -100,29 +98,6 @@ pub fn section(file: &'static str, name: &str) -> impl Iterator<Item = &'static 
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// A section in which words are looked up.
-#[derive(Debug)]
-pub struct WordList {
-    file: &'static str,
-    section: &'static str,
-    entries: OnceLock<HashSet<&'static str>>,
-}
-
-impl WordList {
-    /// Reads nothing yet.
-    pub const fn new(file: &'static str, section: &'static str) -> Self {
-        WordList { file, section, entries: OnceLock::new() }
-    }
-
-    /// Whether an entry is there, written the same way.
-    ///
-    /// # Panics
-    /// If the file has no such section.
-    pub fn contains(&self, entry: &str) -> bool {
-        self.entries.get_or_init(|| section(self.file, self.section).collect()).contains(entry)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,7 +163,6 @@ mod word_list_tests {
     #[test]
     fn a_section_has_its_entries_without_comments() {
         assert_eq!(section(FILE, "a").collect::<Vec<_>>(), ["one", "two words", "three"]);
-        assert!(WordList::new(FILE, "b").contains("four") && !WordList::new(FILE, "b").contains("three"));
     }
 
     #[test]

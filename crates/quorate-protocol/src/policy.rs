@@ -4,8 +4,8 @@
 
 use quorate_manifest::council::{Condition, Policy, Row};
 use quorate_manifest::decimal::Decimal;
+use quorate_manifest::tree::open::sha256_hex;
 use serde_json::Number;
-use sha2::{Digest, Sha256};
 
 use crate::Name;
 use crate::tally::Weight;
@@ -18,9 +18,8 @@ pub fn policy_id(policy: &Policy) -> String {
         Policy::Named(VerdictPolicy::Seed) => "seed/2".to_owned(),
         Policy::Named(VerdictPolicy::Strict) => "strict/1".to_owned(),
         Policy::Own(own) => {
-            let hash = Sha256::digest(serde_json::to_vec(own).unwrap_or_default());
-            let short: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-            format!("table/{short}")
+            let hash = sha256_hex(&serde_json::to_vec(own).unwrap_or_default());
+            format!("table/{}", &hash[..8])
         }
     }
 }

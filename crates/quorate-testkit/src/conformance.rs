@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_kernel::ports::provisioning::{
     Failure, MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES, Package, PackageFile, Provisioning,
@@ -28,14 +30,25 @@ pub fn build_adapter<Port: ?Sized>(
     dir: &Path,
     block: &Json,
 ) -> Result<Arc<Port>, ConfigError> {
+    build_with(builder, dir, block, &[], None)
+}
+
+/// Builds an adapter, with participants and one executor for every name, if any.
+fn build_with<Port: ?Sized>(
+    builder: &Builder<Port>,
+    dir: &Path,
+    block: &Json,
+    participants: &[Participant],
+    executor: Option<MemberConfig>,
+) -> Result<Arc<Port>, ConfigError> {
     builder(&BuildContext {
         block: &block.as_object().cloned().unwrap_or_default(),
         dir,
         runtime: "conformance",
         conversation: "",
-        participants: &[],
+        participants,
         servers: &Servers::default(),
-        executors: &dispatcher::FixedExecutor(None),
+        executors: &dispatcher::FixedExecutor(executor),
     })
 }
 

@@ -47,7 +47,7 @@ impl Source {
 fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
     let mut paths = Vec::new();
     for folder in ["crates", "benches"] {
-        below(&root.join(folder), &mut paths)?;
+        below(&root.join(folder), &["rs"], &mut paths)?;
     }
     paths.sort();
     let read = |path: PathBuf| {
@@ -58,12 +58,18 @@ fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
     paths.into_iter().map(read).collect()
 }
 
-fn below(dir: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+const SKIPPED_FOLDERS: [&str; 3] = ["target", "node_modules", ".git"];
+
+/// The files below a folder with one of these suffixes.
+fn below(dir: &Path, suffixes: &[&str], found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
         let path = entry?.path();
+        let is_skipped = || SKIPPED_FOLDERS.iter().any(|folder| path.ends_with(folder));
         if path.is_dir() {
-            below(&path, found)?;
-        } else if path.extension().is_some_and(|end| end == "rs") {
+            if !is_skipped() {
+                below(&path, suffixes, found)?;
+            }
+        } else if path.extension().is_some_and(|suffix| suffixes.iter().any(|known| suffix == *known)) {
             found.push(path);
         }
     }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use quorate_manifest::assembly::Mode as AssemblyMode;
+use quorate_manifest::tree::open::sha256_hex;
 use serde_json::{Map, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::assembly::{Member, Rule, Setup};
 use crate::gather::Subject;
@@ -671,9 +671,8 @@ impl RunState {
         if setup.overlays.enabled {
             outcome.extend(artifact.as_object().cloned().unwrap_or_default());
         } else {
-            let digest = Sha256::digest(artifact.to_string().as_bytes());
-            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            outcome.insert("artifact_sha256".to_owned(), json!(hex));
+            let hash = sha256_hex(artifact.to_string().as_bytes());
+            outcome.insert("artifact_sha256".to_owned(), json!(hash));
         }
         (artifact, Fact { kind: FactKind::Outcome, data: Json::Object(outcome) })
     }

@@ -3,6 +3,7 @@
 mod exchange;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -58,27 +59,20 @@ impl Peer {
         self.heard = vec![None; run.setup.members.len()];
         let step: Name = format!("round{}", self.round).into();
         let refusals = std::mem::take(&mut self.refusals);
-        let mut transcripts = exchange::Transcripts::new(&self.log, &self.conduct, run);
-        let ask = |index: usize| {
-            let transcript = transcripts.for_member(index);
+        let transcripts = self.log.transcripts(run, &self.conduct).into_iter().enumerate();
+        let ask = |(index, transcript): (usize, Option<Arc<str>>)| {
+            let refusal = refusals.get(&index).map(String::as_str);
+            let part = transcript.map(|text| Part { kind: PartKind::Transcript, name: "".into(), text });
             Effect::Ask(AskMember {
                 id: format!("{step}/{}", run.member(index).id).into(),
                 step: step.clone(),
                 member_index: index,
-                parts: transcript
-                    .map(|text| Part { kind: PartKind::Transcript, name: "".into(), text })
-                    .into_iter()
-                    .collect(),
-                task: self.conduct.task_text(
-                    run,
-                    index,
-                    self.round,
-                    refusals.get(&index).map(String::as_str),
-                ),
+                parts: part.into_iter().collect(),
+                task: self.conduct.task_text(run, index, self.round, refusal),
                 extra_fields: vec![("round", json!(self.round))],
             })
         };
-        (0..run.setup.members.len()).map(ask).collect()
+        transcripts.map(ask).collect()
     }
 
     /// All members of the round have ended: checks their messages against reach and locks.

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{Capabilities, Capability, Participant, Turn};
 use quorate_kernel::ports::dispatcher::{Ask, DispatchError, Dispatcher, Input, Question, Unanswered};
-use quorate_kernel::ports::executor::{ConfigError, Servers};
-use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver};
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::{Builder, ExecutorResolver};
 use quorate_protocol::{AbsenceReason, Json, Name};
 use serde_json::Map;
 
@@ -46,15 +46,7 @@ pub fn build(
     roster: &[Participant],
     member_config: Option<MemberConfig>,
 ) -> Result<std::sync::Arc<dyn Dispatcher>, ConfigError> {
-    builder(&BuildContext {
-        block: &block.as_object().cloned().unwrap_or_default(),
-        dir: std::path::Path::new("/"),
-        runtime: "conformance",
-        conversation: "",
-        participants: roster,
-        servers: &Servers::default(),
-        executors: &FixedExecutor(member_config),
-    })
+    super::build_with(builder, std::path::Path::new("/"), block, roster, member_config)
 }
 
 /// A participant with a name and a list of capabilities.

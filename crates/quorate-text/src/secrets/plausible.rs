@@ -1,12 +1,17 @@
 //! Whether a value looks like a secret if only its place suggests so. Words, paths, placeholders and references do not; values that a
 //! person would not type or remember do.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use quorate_diagnostics::text::{self, WordList};
+use quorate_diagnostics::text;
 
 const LISTS: &str = include_str!("words.txt");
+/// A section in which words are looked up.
+type Words = LazyLock<HashSet<&'static str>>;
 /// The fewest bits that a character of a secret has on average, over the characters that it uses.
 const MIN_BITS_PER_CHAR: f64 = 2.5;
 /// From this length on, letters alone can be a secret.
@@ -80,7 +85,7 @@ pub(super) fn is_passphrase(value: &str) -> bool {
 
 /// Whether a value is a phrase of three words or more, as people choose them, and no message: nothing of grammar in it.
 pub(super) fn is_phrase(value: &str) -> bool {
-    static OF_MESSAGES: WordList = WordList::new(LISTS, "of messages");
+    static OF_MESSAGES: Words = LazyLock::new(|| text::section(LISTS, "of messages").collect());
     let is_word =
         |word: &str| (3..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
     value.len() >= MIN_LETTERS_ONLY_LEN
@@ -97,9 +102,9 @@ pub(super) fn is_single_word(value: &str) -> bool {
 
 /// Whether a value names where a secret is kept: `my-db-password-2024`, `config.token2`.
 pub(super) fn is_reference(value: &str) -> bool {
-    static REFERENCES: WordList = WordList::new(LISTS, "references");
+    static REFERENCES: Words = LazyLock::new(|| text::section(LISTS, "references").collect());
     value.starts_with("arn:")
-        || is_words(value) && parts(value).any(|part| REFERENCES.contains(&part.to_ascii_lowercase()))
+        || is_words(value) && parts(value).any(|part| REFERENCES.contains(&*part.to_ascii_lowercase()))
 }
 
 /// Whether a value is made of words, numbers as people write them, and what parts them.
@@ -145,26 +150,26 @@ fn is_word(part: &str) -> bool {
 
 /// Whether a value is a placeholder.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    static PLACEHOLDERS: WordList = WordList::new(LISTS, "placeholders");
+    static PLACEHOLDERS: Words = LazyLock::new(|| text::section(LISTS, "placeholders").collect());
     let low = value.to_ascii_lowercase();
     let word = low.trim_end_matches(|c: char| c.is_ascii_digit());
     let first = value.bytes().next();
     low.starts_with(['$', '{', '<', '%', '*', '['])
         || low.starts_with("your")
         || PLACEHOLDERS.contains(word)
-        || PLACEHOLDERS.contains(&low)
+        || PLACEHOLDERS.contains(&*low)
         || value.bytes().all(|byte| Some(byte) == first)
 }
 
 /// Whether a part of a name, before the word that promises a secret, says that it is none.
 pub(super) fn denies_secret(part: &str) -> bool {
-    static NOT: WordList = WordList::new(LISTS, "not before");
+    static NOT: Words = LazyLock::new(|| text::section(LISTS, "not before").collect());
     NOT.contains(part)
 }
 
 /// Whether a part of a name, behind the word that promises a secret, says that it is none.
 pub(super) fn denies_secret_behind(part: &str) -> bool {
-    static NOT: WordList = WordList::new(LISTS, "not behind");
+    static NOT: Words = LazyLock::new(|| text::section(LISTS, "not behind").collect());
     NOT.contains(part)
 }
 

@@ -18,7 +18,7 @@
 //! | "as many as" | the number |
 //! | "says of" | "reports", "describes" |
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use regex::{Captures, Regex};
@@ -29,7 +29,6 @@ const BUDGET: usize = 4;
 const SHOWN_PLACES: usize = 3;
 
 const SUFFIXES: [&str; 8] = ["rs", "py", "js", "mjs", "ts", "sh", "md", "html"];
-const SKIPPED_FOLDERS: [&str; 3] = ["target", "node_modules", ".git"];
 /// This file quotes the patterns.
 const OWN_FILE: &str = "crates/xtask/src/tidy/voice.rs";
 
@@ -74,7 +73,7 @@ const PLAIN_AFTER_NO: &str = "longer more less fewer other different need reason
 pub(super) fn check_voice(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut files = Vec::new();
     for folder in ["crates", "docs"] {
-        collect_files(&root.join(folder), &mut files)?;
+        super::below(&root.join(folder), &SUFFIXES, &mut files)?;
     }
     for entry in std::fs::read_dir(root).context("reading the root")? {
         let path = entry?.path();
@@ -93,21 +92,6 @@ pub(super) fn check_voice(root: &Path) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(counts.complaint().into_iter().collect())
-}
-
-fn collect_files(dir: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if !SKIPPED_FOLDERS.contains(&&*name) {
-                collect_files(&path, found)?;
-            }
-        } else if path.extension().is_some_and(|suffix| SUFFIXES.iter().any(|known| suffix == *known)) {
-            found.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// The compiled expressions.

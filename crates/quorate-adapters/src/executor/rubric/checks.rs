@@ -61,10 +61,6 @@ pub(super) struct Check {
 struct Rule {
     written: WrittenRule,
     find: Regex,
-    not_after: Option<Phrases>,
-    not_before: Option<Phrases>,
-    unless: Option<Phrases>,
-    unless_before: Option<Phrases>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -77,13 +73,13 @@ struct WrittenRule {
     issue: Option<String>,
     fix: Option<String>,
     /// Phrases right before the hit, or with one word between.
-    not_after: Vec<String>,
+    not_after: Option<Phrases>,
     /// Phrases right after the hit.
-    not_before: Vec<String>,
+    not_before: Option<Phrases>,
     /// Phrases anywhere in the sentence.
-    unless: Vec<String>,
+    unless: Option<Phrases>,
     /// Phrases before the hit in its clause.
-    unless_before: Vec<String>,
+    unless_before: Option<Phrases>,
     /// A list, of which the sentence must have a phrase.
     needs: Option<String>,
     /// The same for the sentence and the one before.
@@ -119,19 +115,11 @@ enum Sourced {
 
 impl From<WrittenRule> for Rule {
     fn from(written: WrittenRule) -> Self {
-        let optional = |phrases: &Vec<String>| (!phrases.is_empty()).then(|| Phrases::new(phrases));
         let find = match written.pattern.is_empty() {
             true => Phrases::new(&written.find).into_regex(),
             false => compile(&written.pattern.replace(' ', r"\s+")).unwrap_or_else(|_| compiled("$^")),
         };
-        Rule {
-            find,
-            not_after: optional(&written.not_after),
-            not_before: optional(&written.not_before),
-            unless: optional(&written.unless),
-            unless_before: optional(&written.unless_before),
-            written,
-        }
+        Rule { find, written }
     }
 }
 
@@ -301,7 +289,8 @@ impl<'a> Reading<'a> {
             && (written.needs_near.is_none()
                 || has(&written.needs_near, here)
                 || has(&written.needs_near, before));
-        let excused = rule.unless.as_ref().is_some_and(|phrases| phrases.is_in(document.prose_of(sentence)));
+        let excused =
+            written.unless.as_ref().is_some_and(|phrases| phrases.is_in(document.prose_of(sentence)));
         needed && !near && !sourced && !excused
     }
 
@@ -326,6 +315,11 @@ impl<'a> Reading<'a> {
     fn finding(&self, check: &Check, span: Range<usize>, severity: Severity, words: &str) -> Finding {
         let issue = check.issue.replace("{}", words);
         Finding { span, severity, beyond_edit: false, extra_points: 0, issue, fix: check.fix.clone() }
+    }
+
+    /// A finding that names the words at its place.
+    fn quoting(&self, check: &Check, span: Range<usize>, severity: Severity) -> Finding {
+        self.finding(check, span.clone(), severity, &self.document.one_line(&span))
     }
 
     /// Whether a sentence or a neighbour of it names a source: before and after it in its block, the line that leads a
@@ -386,14 +380,13 @@ impl Rule {
 
     /// Whether the words around a hit leave it one.
     fn counts(&self, text: &str, hit: &Range<usize>) -> bool {
-        let before =
-            |phrases: &Option<Phrases>| phrases.as_ref().is_some_and(|all| all.is_before(text, hit.start));
-        let after =
-            |phrases: &Option<Phrases>| phrases.as_ref().is_some_and(|all| all.is_after(text, hit.end));
-        let leads =
-            |phrases: &Option<Phrases>| phrases.as_ref().is_some_and(|all| all.is_leading(text, hit.start));
-        let imperative = self.written.not_at_start && hit.start == 0;
-        !imperative && !before(&self.not_after) && !after(&self.not_before) && !leads(&self.unless_before)
+        let rule = &self.written;
+        let is =
+            |phrases: &Option<Phrases>, fits: &dyn Fn(&Phrases) -> bool| phrases.as_ref().is_some_and(fits);
+        !(rule.not_at_start && hit.start == 0)
+            && !is(&rule.not_after, &|phrases| phrases.is_before(text, hit.start))
+            && !is(&rule.not_before, &|phrases| phrases.is_after(text, hit.end))
+            && !is(&rule.unless_before, &|phrases| phrases.is_leading(text, hit.start))
     }
 }
 

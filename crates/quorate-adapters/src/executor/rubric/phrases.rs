@@ -13,8 +13,15 @@ use regex::{Regex, RegexBuilder};
 const CONTEXT: usize = 48;
 
 /// Some phrases, as one pattern with a group for each.
-#[derive(Debug)]
+#[derive(Debug, serde::Deserialize)]
+#[serde(from = "Vec<String>")]
 pub(super) struct Phrases(Regex);
+
+impl From<Vec<String>> for Phrases {
+    fn from(phrases: Vec<String>) -> Self {
+        Phrases::new(&phrases)
+    }
+}
 
 /// A phrase that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,10 +152,8 @@ pub(super) fn list(name: &str) -> &'static Phrases {
     &LISTS[name]
 }
 
-static LISTS: LazyLock<HashMap<String, Phrases>> = LazyLock::new(|| {
-    let lists: HashMap<String, Vec<String>> = toml::from_str(include_str!("lists.toml")).unwrap_or_default();
-    lists.into_iter().map(|(name, phrases)| (name, Phrases::new(&phrases))).collect()
-});
+static LISTS: LazyLock<HashMap<String, Phrases>> =
+    LazyLock::new(|| toml::from_str(include_str!("lists.toml")).unwrap_or_default());
 
 #[cfg(test)]
 mod tests {

@@ -261,40 +261,23 @@ fn sent_message(run: &Run, said: &DeliveredMessage) -> SentMessage {
     }
 }
 
-/// The transcript of each member; equal transcripts are rendered once, so that prompts share them if all members hear everything.
-pub(super) struct Transcripts<'a> {
-    log: &'a Log,
-    conduct: &'a Exchange,
-    run: &'a Run,
-    written: Vec<Json>,
-    last: Option<(Vec<usize>, Arc<str>)>,
-}
-
-impl<'a> Transcripts<'a> {
-    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, run: &'a Run) -> Self {
-        let written = log.said.iter().map(|message| json!(sent_message(run, message))).collect();
-        Transcripts { log, conduct, run, written, last: None }
-    }
-
-    /// The transcript of a member: messages to it and its own; `None` if empty.
-    pub(super) fn for_member(&mut self, index: usize) -> Option<Arc<str>> {
-        let messages = self.log.said.iter().enumerate();
-        let heard: Vec<usize> =
-            messages.filter(|(_, one)| self.hears(index, one)).map(|(at, _)| at).collect();
-        if heard.is_empty() {
-            return None;
-        }
-        if let Some((_, text)) = self.last.as_ref().filter(|(same, _)| *same == heard) {
-            return Some(text.clone());
-        }
-        let shown: Vec<&Json> = heard.iter().map(|at| &self.written[*at]).collect();
-        let text: Arc<str> = json!(shown).to_string().into();
-        self.last = Some((heard, text.clone()));
-        Some(text)
-    }
-
-    fn hears(&self, index: usize, said: &DeliveredMessage) -> bool {
-        said.from == index || reaches(self.run, self.conduct, index, said)
+impl Log {
+    /// The transcript of each member, messages to it and its own; `None` where it is empty. Equal ones in a row share their
+    /// text, so that prompts share it if all members hear everything.
+    pub(super) fn transcripts(&self, run: &Run, conduct: &Exchange) -> Vec<Option<Arc<str>>> {
+        let written: Vec<Json> = self.said.iter().map(|message| json!(sent_message(run, message))).collect();
+        let mut last: (Vec<usize>, Option<Arc<str>>) = (Vec::new(), None);
+        let of_member = |index: usize| {
+            let hears = |said: &DeliveredMessage| said.from == index || reaches(run, conduct, index, said);
+            let heard: Vec<usize> = (0..self.said.len()).filter(|at| hears(&self.said[*at])).collect();
+            if heard != last.0 {
+                let shown: Vec<&Json> = heard.iter().map(|at| &written[*at]).collect();
+                let text = (!shown.is_empty()).then(|| json!(shown).to_string().into());
+                last = (heard, text);
+            }
+            last.1.clone()
+        };
+        (0..run.setup.members.len()).map(of_member).collect()
     }
 }
 

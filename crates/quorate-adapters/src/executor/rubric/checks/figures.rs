@@ -85,8 +85,7 @@ impl Reading<'_> {
             if is_known || crowds.contains(&Some(index)) || self.has_source(index) {
                 continue;
             }
-            let mut finding =
-                self.finding(check, claim.span.clone(), claim.severity, &self.document.one_line(&claim.span));
+            let mut finding = self.quoting(check, claim.span.clone(), claim.severity);
             if let Some((_, asked)) = self.unstated_base(index, &claim) {
                 finding.issue =
                     format!("{}, and it does not say {asked}.", finding.issue.trim_end_matches('.'));

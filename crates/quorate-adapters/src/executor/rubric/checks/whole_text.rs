@@ -146,8 +146,7 @@ impl Reading<'_> {
         }
         let findings = by_phrase.into_values().map(|uses| {
             let (span, fix) = uses[0].clone();
-            let mut finding =
-                self.finding(check, span.clone(), Severity::Minor, &self.document.one_line(&span));
+            let mut finding = self.quoting(check, span, Severity::Minor);
             finding.fix = fix;
             let again =
                 uses.iter().skip(1).take(5).map(|(span, _)| self.document.line_of(span.start).to_string());
@@ -183,12 +182,7 @@ impl Reading<'_> {
                 CAPITALS.find_iter(prose).filter(|hit| single(hit.as_str()) || SPEECH.is_match(hit.as_str()))
             {
                 let span = sentence.span.start + hit.start()..sentence.span.start + hit.end();
-                findings.push(self.finding(
-                    check,
-                    span.clone(),
-                    Severity::Minor,
-                    &self.document.one_line(&span),
-                ));
+                findings.push(self.quoting(check, span, Severity::Minor));
             }
         }
         findings
