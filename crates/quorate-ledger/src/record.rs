@@ -226,14 +226,8 @@ mod tests {
 
     use super::*;
 
-    fn encode(
-        run: &str,
-        n: u64,
-        prev: Option<&str>,
-        entry: Entry,
-        times: &mut TimeCache,
-    ) -> Result<EncodedRecord, EncodeError> {
-        PreparedEntry::prepare(entry)?.encode(run, n, prev, times)
+    fn encode(run: &str, n: u64, prev: Option<&str>, entry: Entry) -> Result<EncodedRecord, EncodeError> {
+        PreparedEntry::prepare(entry)?.encode(run, n, prev)
     }
 
     #[test]
