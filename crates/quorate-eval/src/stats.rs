@@ -5,6 +5,7 @@
 //! caller holds to be related.
 
 use puruspe::invbetai;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The share of cases that an interval covers.
@@ -16,10 +17,12 @@ const Z: f64 = 1.959_963_984_540_054;
 /// With fewer clusters than this, a difference is tested by flipping signs of whole clusters instead of by a t interval.
 pub const T_CLUSTERS: usize = 20;
 
-/// A range of values, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// A range that holds the true value in 95 of 100 cases, both ends included
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
+    /// The lower end
     pub low: f64,
+    /// The upper end
     pub high: f64,
 }
 
@@ -45,13 +48,16 @@ impl Count {
     }
 }
 
-/// A share, its interval and the counts that it rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// A share, its interval and the counts that it rests on
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
+    /// How many observations count
     pub hits: u64,
+    /// How many observations there are
     pub of: u64,
-    /// `hits / of`.
+    /// hits / of
     pub share: f64,
+    /// The interval of the share
     pub interval: Interval,
 }
 
