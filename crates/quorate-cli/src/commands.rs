@@ -5,6 +5,7 @@
 mod audit;
 mod convene;
 mod conversation;
+mod eval;
 mod github;
 mod help;
 mod hook;
@@ -121,6 +122,7 @@ enum Command {
     Review(review::Arguments),
     Convene(convene::Arguments),
     Sweep(sweep::Arguments),
+    Eval(eval::Arguments),
     Queue(queue::Arguments),
     Worker(worker::Arguments),
     Run(run::Arguments),
@@ -176,7 +178,7 @@ pub(crate) fn run() -> ExitCode {
     // Only a sweep, a worker and a server compute several things at once; for other commands a second thread costs more than it
     // saves.
     let mut builder = match arguments.command {
-        Command::Sweep(_) | Command::Worker(_) | Command::Mcp(_) | Command::Serve(_) => {
+        Command::Sweep(_) | Command::Eval(_) | Command::Worker(_) | Command::Mcp(_) | Command::Serve(_) => {
             tokio::runtime::Builder::new_multi_thread()
         }
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -285,6 +287,7 @@ async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -
         Command::Review(arguments) => review::run(arguments, quorate, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, quorate, terminal)).await,
         Command::Sweep(arguments) => sweep::run(arguments, quorate, terminal).await,
+        Command::Eval(arguments) => Box::pin(eval::run(arguments, quorate, terminal)).await,
         Command::Queue(arguments) => Box::pin(queue::run(arguments, quorate, terminal)).await,
         Command::Worker(arguments) => Box::pin(worker::run(arguments, quorate, terminal)).await,
         Command::Run(arguments) => run::run(arguments, quorate, terminal).await,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::stats::{Count, Share, share};
+use crate::stats::{Count, Difference, Differences, Share, difference, share};
 use crate::variants::{Relation, defects};
 
 /// A member is unstable if, at 95 percent, it changes more than this share of its positions where nothing changed.
@@ -105,6 +105,8 @@ pub struct RoundTwo {
     pub together: Conversions,
     /// In the control, where round 2 showed them nothing of each other; null if it was not run
     pub alone: Option<Conversions>,
+    /// The share of right answers after reading each other, less that of the control; null without a control
+    pub gain: Option<Difference>,
 }
 
 /// How first answers changed. An answer is right if it finds the defect at its line, or leaves its twin alone
@@ -150,6 +152,7 @@ pub fn coherence(members: &[String], runs: &[Judged]) -> Coherence {
             together: conversions(runs.iter().filter(seeded).map(|run| (run, &run.members))),
             alone: (!alone.is_empty())
                 .then(|| conversions(alone.iter().filter_map(|run| Some((*run, run.alone.as_ref()?))))),
+            gain: gain(&alone),
         }),
     }
 }
@@ -213,13 +216,32 @@ fn by_draft<'r>(
     share(&clusters.into_values().collect::<Vec<_>>())
 }
 
+/// Whether a position is right about the inserted sentence.
+fn is_right(run: &Judged, position: &Position) -> bool {
+    position.finds(&run.lines) == is_defect(&run.relation)
+}
+
+/// What reading each other adds to the share of right answers, where the runs of one draft are a cluster.
+fn gain(runs: &[&Judged]) -> Option<Difference> {
+    let mut clusters: BTreeMap<usize, Differences> = BTreeMap::new();
+    for run in runs {
+        for (together, alone) in run.members.iter().zip(run.alone.iter().flatten()) {
+            let (Some(together), Some(alone)) = (&together.last, &alone.last) else { continue };
+            let score = |position| f64::from(u8::from(is_right(run, position)));
+            let cluster = clusters.entry(run.draft).or_default();
+            cluster.sum += score(together) - score(alone);
+            cluster.rows += 1;
+        }
+    }
+    difference(&clusters.into_values().collect::<Vec<_>>())
+}
+
 fn conversions<'r>(runs: impl Iterator<Item = (&'r Judged, &'r Vec<Positions>)>) -> Conversions {
     let (mut to_wrong, mut to_right): (BTreeMap<usize, Count>, BTreeMap<usize, Count>) = Default::default();
     for (run, members) in runs {
-        let is_right = |position: &Position| position.finds(&run.lines) == is_defect(&run.relation);
         for positions in members {
             let (Some(first), Some(last)) = (&positions.first, &positions.last) else { continue };
-            match (is_right(first), is_right(last)) {
+            match (is_right(run, first), is_right(run, last)) {
                 (true, after) => to_wrong.entry(run.draft).or_default().add(!after),
                 (false, after) => to_right.entry(run.draft).or_default().add(after),
             }

@@ -117,27 +117,30 @@ pub struct Differences {
     pub rows: u64,
 }
 
-/// How an interval of a difference was computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How an interval of a difference was computed
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Student's t on the clusters.
+    /// Student's t on the clusters
     T,
-    /// The differences that no flip of whole clusters' signs rejects.
+    /// The differences that no flip of whole clusters' signs rejects
     SignFlips,
 }
 
-/// A mean difference in a row between two arms.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// The mean difference between two judges of the same rows
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// The mean over rows, from -1 to 1.
+    /// The mean over rows, from -1 to 1
     pub mean: f64,
+    /// The interval of the mean; a difference is shown only if it excludes zero
     pub interval: Interval,
+    /// The number of rows
     pub rows: u64,
+    /// The number of clusters: rows of one cluster resemble each other
     pub clusters: u64,
+    /// How the interval was computed
     pub method: Method,
-    /// How many rows like these, in total, would make the interval exclude zero if the mean stayed; `None` if the mean is
-    /// zero.
+    /// How many rows like these, in total, would make the interval exclude zero if the mean stayed; null if the mean is zero
     pub rows_to_decide: Option<u64>,
 }
 

@@ -111,6 +111,9 @@ fn planted_recall_false_alarms_and_conversions_are_recovered() {
         (alone.to_wrong.map(|share| share.hits), alone.to_right.map(|share| share.hits)),
         (Some(0), Some(0))
     );
+    // 4 members; right after round 2: 0.72 and 0.76, in the control 0.8 and 0.9.
+    let gain = round2.gain.expect("a control");
+    assert!(gain.is_shown() && gain.interval.contains((0.72 + 0.76 - 0.8 - 0.9) / 2.0), "{gain:?}");
     assert_eq!((found.drafts, found.texts, found.kinds.len()), (40, 40 * 45, 20));
 }
 

@@ -16,6 +16,7 @@ use crate::answer;
 use crate::conversation::ConversationContext;
 use crate::ports::executor::{About, Executor, Failure, Retry, Usage};
 use crate::record::{self, Spent, Status};
+use crate::shared::SharedAnswers;
 
 /// The longest first pause before a retry; it doubles.
 const FIRST_BACKOFF_MS: u64 = 250;
@@ -413,6 +414,8 @@ pub struct MemberConfig {
     pub extra_fields: Map<String, Json>,
     /// The conversation, where it is asked for a turn in one.
     pub conversation: Option<Arc<ConversationContext>>,
+    /// The answers that its run shares with others, if it shares any.
+    pub shared: Option<Arc<SharedAnswers>>,
 }
 
 impl MemberConfig {

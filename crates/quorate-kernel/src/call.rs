@@ -27,6 +27,7 @@ use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, Ledge
 use crate::prompt::{Layout, Prompt};
 use crate::record::{Attempt, Reserved, RunIntent, Spent, Tried};
 use crate::redact::Redactor;
+use crate::shared::{self, SharedAnswers};
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
@@ -250,6 +251,11 @@ pub(crate) async fn call(
                         next = NextStep::Call(CallReason::StandIn);
                         continue;
                     }
+                    if let (Ok(answer), Some(shared)) = (&result, shares(&member, sample, &CallReason::First))
+                    {
+                        let model = last.as_ref().and_then(|last| last.model.clone());
+                        shared.keep(question(&member, &state.ended), answer, model);
+                    }
                     let consultation =
                         state.into_consultation(result, &member, started.elapsed(), last.as_ref());
                     let model = consultation.model.clone().or_else(|| member.executor.about().model);
@@ -358,12 +364,17 @@ pub(crate) async fn call(
                     // A panic fails only this call.
                     let span = of_attempt(state.ended.spent.calls, why.as_str(), &member);
                     span.in_scope(|| tracing::debug!("asked"));
+                    let known = shares(&member, sample, &why)
+                        .and_then(|shared| shared.reply(&question(&member, &state.ended), &invocation));
                     let invoked = member.executor.invoke_if_driven(invocation).instrument(span.clone());
                     let invoked = AssertUnwindSafe(invoked).catch_unwind();
-                    let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
-                        Ok(Ok(replied)) => replied,
-                        Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
-                        Err(_) => Err(Failure::TimedOut),
+                    let replied = match known {
+                        Some(reply) => Ok(reply),
+                        None => match tokio::time::timeout_at(deadline + GRACE, invoked).await {
+                            Ok(Ok(replied)) => replied,
+                            Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
+                            Err(_) => Err(Failure::TimedOut),
+                        },
                     };
                     let stands_in = !state.tried.is_empty();
                     let mut attempt = Attempt {
@@ -399,6 +410,17 @@ pub(crate) async fn call(
         }
     };
     asking.instrument(span).await
+}
+
+/// The answers that a member's first call may take from another run, and that its answer is added to.
+fn shares<'m>(member: &'m MemberConfig, sample: Option<u32>, why: &CallReason) -> Option<&'m SharedAnswers> {
+    member.shared.as_deref().filter(|_| sample.is_none() && *why == CallReason::First)
+}
+
+/// What its first prompt asks a member.
+fn question(member: &MemberConfig, ended: &attempts::Consultation) -> shared::Question {
+    let prompt = ended.prompt_sha256.clone().unwrap_or_default();
+    (member.executor_name.to_string(), prompt)
 }
 
 impl FinishedCall {

@@ -45,6 +45,7 @@ impl ScriptedExecutor {
             weight: None,
             extra_fields: serde_json::Map::new(),
             conversation: None,
+            shared: None,
         }
     }
 

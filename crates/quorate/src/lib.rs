@@ -58,6 +58,7 @@ pub mod convene;
 pub mod conversation;
 pub mod doctor;
 mod error;
+pub mod eval;
 mod events;
 pub mod github;
 pub mod hook;

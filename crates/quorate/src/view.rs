@@ -4,6 +4,7 @@ mod audit;
 pub mod code_hosts;
 mod decision;
 pub mod doc;
+mod eval;
 pub mod layout;
 mod ledger;
 pub mod markdown;

@@ -226,6 +226,7 @@ async fn it_does_what_an_executor_must() {
             weight: None,
             extra_fields: serde_json::Map::new(),
             conversation: None,
+            shared: None,
         };
         let participant = Participant { id: name.into(), ..Participant::default() };
         let config = serde_json::Map::new();

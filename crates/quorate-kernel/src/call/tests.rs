@@ -149,6 +149,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
         weight: None,
         extra_fields: Map::new(),
         conversation: None,
+        shared: None,
     };
     let recorder = Arc::new(Recorder::new(ledger.clone(), "rtest".into(), 5));
     let made = Arc::new(CostTracker::default());

@@ -281,10 +281,20 @@ fn sum_money(left: Option<Money>, right: Option<Money>) -> Option<Money> {
 /// # Errors
 /// If the protocol cannot be set up.
 pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estimate, Error> {
+    estimate_where(spec, part, |_| true)
+}
+
+/// As [`estimate`], of the questions for which `is_asked` holds.
+pub(crate) fn estimate_where<S: ProtocolSetup>(
+    spec: &RunSpec<S>,
+    part: Part,
+    is_asked: impl Fn(&Invoke) -> bool,
+) -> Result<Estimate, Error> {
     let layout = Layout { nonce: "0".repeat(16) };
     let mut all = Estimate::default();
     let add = |command: &Command| {
         if let Command::Invoke(invoke) = command
+            && is_asked(invoke)
             && let Some(member) = spec.members.iter().find(|member| member.id == invoke.member)
         {
             let prompt = layout.prompt(invoke, &member.context, &member.prompt);

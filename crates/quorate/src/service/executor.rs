@@ -218,6 +218,7 @@ impl SelectedExecutor {
             weight: None,
             extra_fields: Map::new(),
             conversation: None,
+            shared: None,
         }
     }
 }
@@ -878,6 +879,7 @@ pub(crate) fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The embedder or the executor that compares texts by meaning, as configured. It can be called once it is admitted.
+#[derive(Clone)]
 pub(crate) struct SelectedMeaning {
     meaning: Meaning,
     /// The executor that is asked; `None` where vectors are compared.

@@ -504,6 +504,7 @@ pub(crate) async fn start(
         redactions: in_name + in_type + in_text + in_priors,
         signer,
         opened,
+        seed: None,
     };
     let history = spec.start(session, new, permit, observer).await?;
     Ok(report::of_own_run(session, &history, text))

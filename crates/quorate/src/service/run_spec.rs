@@ -19,6 +19,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_kernel::record::{self, ExecutorUsed, HiddenText, Input, RunOpened, Spent};
+use quorate_kernel::shared::SharedAnswers;
 use quorate_manifest::config::{ExecutorTable, Fallback, MemberSettings};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
@@ -61,6 +62,7 @@ pub(crate) trait ProtocolSetup: Serialize {
 }
 
 /// A member with its executor and prompt.
+#[derive(Clone)]
 pub(crate) struct PreparedMember {
     pub id: Name,
     /// The display name of the role.
@@ -251,6 +253,7 @@ impl Choice<'_> {
 }
 
 /// Everything a run needs before it starts.
+#[derive(Clone)]
 pub(crate) struct RunSpec<S> {
     pub setup: S,
     /// The members, in roster order.
@@ -267,6 +270,8 @@ pub(crate) struct RunSpec<S> {
     pub(crate) caps: Caps,
     pub(crate) wall: Option<Duration>,
     pub(crate) options: RunOptions,
+    /// The answers that its runs share with others.
+    pub(crate) shared: Option<Arc<SharedAnswers>>,
 }
 
 /// A new run's input, and its protocol's fields for the first record.
@@ -281,6 +286,8 @@ pub(crate) struct NewRun<'a> {
     pub signer: Signer,
     /// The fields that are specific to runs of this protocol.
     pub opened: RunOpened,
+    /// What the prompts' nonce follows from; `None` for a random one. Runs share answers only if they have the same.
+    pub seed: Option<[u8; 32]>,
 }
 
 impl<S: ProtocolSetup> RunSpec<S> {
@@ -304,7 +311,17 @@ impl<S: ProtocolSetup> RunSpec<S> {
             caps: options.caps_within(budget::configured(&workspace.config)),
             wall: workspace.config.budget.wall,
             options: options.clone(),
+            shared: None,
         }
+    }
+
+    /// The same run, which shares these answers with others.
+    #[must_use]
+    pub(crate) fn sharing(&self, answers: &Arc<SharedAnswers>) -> Self
+    where
+        S: Clone,
+    {
+        RunSpec { shared: Some(Arc::clone(answers)), ..self.clone() }
     }
 
     /// The fingerprint with an input, given the SHA-256 of its bytes.
@@ -382,7 +399,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         permit: Permit,
         observer: Arc<dyn Observer>,
     ) -> Result<History, Error> {
-        let seed = entropy::bytes();
+        let seed = new.seed.unwrap_or_else(entropy::bytes);
         let caps = self.caps.less(&new.spent_before);
         let opened = self.run_opened(session, &new, caps, &seed)?;
         session.start_signing(run, new.signer);
@@ -420,6 +437,10 @@ impl<S: ProtocolSetup> RunSpec<S> {
         finalize(session, &run).await
     }
 
+    fn member_config(&self, member: &PreparedMember, permit: Permit) -> MemberConfig {
+        MemberConfig { shared: self.shared.clone(), ..member.config(permit) }
+    }
+
     /// The kernel's run config.
     fn run_config(
         &self,
@@ -433,7 +454,11 @@ impl<S: ProtocolSetup> RunSpec<S> {
             run: run.clone(),
             seed,
             protocol: self.setup.protocol()?,
-            members: self.members.iter().map(|member| (member.id.clone(), member.config(permit))).collect(),
+            members: self
+                .members
+                .iter()
+                .map(|member| (member.id.clone(), self.member_config(member, permit)))
+                .collect(),
             caps,
             wall: self.wall,
             redactor: self.redaction.redactor.clone(),

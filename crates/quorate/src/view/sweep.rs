@@ -64,7 +64,7 @@ impl Estimates {
 
 impl Estimate {
     /// The calls, and the cost by executor.
-    fn add_to(&self, doc: &mut Doc, name: &str) {
+    pub(super) fn add_to(&self, doc: &mut Doc, name: &str) {
         match self.executors.is_empty() {
             true => doc.heading(format!("{name}: asks no member")),
             false => doc.heading(format!("{name}: {}", amount(self.calls, "call"))),

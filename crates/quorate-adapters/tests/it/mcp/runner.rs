@@ -91,6 +91,7 @@ fn swarm(
             weight: None,
             extra_fields: serde_json::Map::new(),
             conversation: None,
+            shared: None,
         },
         prompts: Arc::new(Prompt::default()),
     };

@@ -241,6 +241,7 @@ impl Bundle {
             caps: self.caps,
             wall: workspace.config.budget.wall,
             options: RunOptions { executor: self.executor.clone(), ..RunOptions::default() },
+            shared: None,
         })
     }
 }

@@ -513,6 +513,7 @@ impl Work<'_> {
             redactions: body.redactions as usize + in_text + in_subject,
             signer,
             opened,
+            seed: None,
         })
     }
 }

@@ -133,6 +133,7 @@ pub(crate) async fn start(
         redactions: in_overlays + in_input,
         signer,
         opened,
+        seed: None,
     };
     spec.start(session, new, permit, observer).await
 }

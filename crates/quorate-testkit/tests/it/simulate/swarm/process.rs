@@ -445,6 +445,7 @@ fn member_config(executor: impl Executor + 'static) -> MemberConfig {
         weight: None,
         extra_fields: Map::new(),
         conversation: None,
+        shared: None,
     }
 }
 
