@@ -17,6 +17,9 @@ const Z: f64 = 1.959_963_984_540_054;
 /// With fewer clusters than this, a difference is tested by flipping signs of whole clusters instead of by a t interval.
 pub const T_CLUSTERS: usize = 20;
 
+/// With fewer clusters than this, no difference can be shown: at 95 percent too few sign patterns exist.
+pub const MIN_CLUSTERS: u64 = 6;
+
 /// A range that holds the true value in 95 of 100 cases, both ends included
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -80,7 +83,10 @@ fn wilson(share: f64, n: f64) -> Interval {
     let shrink = 1.0 + Z * Z / n;
     let middle = (share + Z * Z / (2.0 * n)) / shrink;
     let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt() / shrink;
-    Interval { low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
+    Interval {
+        low: if share == 0.0 { 0.0 } else { (middle - half).max(0.0) },
+        high: if share == 1.0 { 1.0 } else { (middle + half).min(1.0) },
+    }
 }
 
 /// How many observations of these clusters say as much as one independent observation; from 1 to the mean size of a cluster.
@@ -181,7 +187,7 @@ pub fn difference(clusters: &[Differences]) -> Option<Difference> {
 }
 
 /// The shifts that are not rejected when each cluster's deviation from the shift may have either sign with equal probability.
-/// With fewer than six clusters nothing can be rejected at 95 percent, and the interval is from -1 to 1.
+/// With fewer than [`MIN_CLUSTERS`] clusters nothing can be rejected at 95 percent, and the interval is from -1 to 1.
 fn flip_interval(clusters: &[Differences], mean: f64, error: f64) -> Interval {
     let is_rejected = |shift: f64| {
         let deviations: Vec<f64> =

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use quorate_adapters::executor::rubric;
 use quorate_diagnostics::Body;
 use quorate_eval::coherence::{Judged, Position, Positions};
 use quorate_eval::variants::{self, Defect, Relation, Variant};
@@ -46,10 +47,11 @@ use crate::service::workspace::{self, Workspace};
 use crate::service::{estimate, open_session, report};
 use crate::session::Outcome;
 use crate::sweep::{SweepEvent, SweepObserver, SweptFile, SweptOutcome};
+use crate::view::wording::amount;
 use crate::worker_thread::run_on_own_thread;
 
 pub use quorate_eval::coherence::{Coherence, Conversions, KindRecall, RoundTwo, Steadiness, UNSTABLE};
-pub use quorate_eval::stats::{Difference, Interval, Share};
+pub use quorate_eval::stats::{Difference, Interval, MIN_CLUSTERS, Share};
 
 /// The version of the JSON.
 pub(crate) const SCHEMA: &str = "quorate.coherence/v1";
@@ -394,7 +396,12 @@ impl Judge {
             }
         };
         shared.learn(&history);
-        report::load_from(session, &history).await
+        let mut review = report::load_from(session, &history).await?;
+        // An answer that another run on the text paid for is not paid again.
+        let consultations = history.fed.iter().filter_map(|fed| fed.consultation.as_ref());
+        let taken = consultations.filter(|one| one.recorded).map(|one| one.attempts).sum::<u32>();
+        review.spent.calls = review.spent.calls.saturating_sub(taken);
+        Ok(review)
     }
 
     async fn new_run<'t>(
@@ -457,20 +464,20 @@ impl CoherenceReport {
         let coherence = quorate_eval::coherence::coherence(members, judged);
         let model_asked = reviews.iter().any(|review| review.model_asked);
         let mut notes = Vec::new();
-        if !model_asked {
-            let found = coherence
-                .kinds
-                .iter()
-                .filter(|kind| kind.recall.is_some_and(|recall| recall.hits > 0))
-                .count();
+        if !model_asked && reviews.iter().all(|review| review.kind == rubric::KIND) {
+            let is_found = |kind: &&KindRecall| kind.recall.is_some_and(|recall| recall.hits > 0);
+            let found = coherence.kinds.iter().filter(is_found).count();
+            let kinds = amount(coherence.kinds.len() as u64, "kind");
             notes.push(format!(
-                "No model was asked. The rubric knows patterns and cannot understand a text: it found a defect of {found} of the {} kinds.",
-                coherence.kinds.len()
+                "No model was asked. The rubric knows patterns and understands no text: of {kinds} of defects it found {found}."
             ));
         }
         let incomplete = judged.iter().filter(|run| run.council.is_none()).count();
         if incomplete > 0 {
-            notes.push(format!("{incomplete} texts have no verdict and count in no figure of the council. The same command asks the missing members again."));
+            notes.push(format!(
+                "{} without a verdict count in no figure of the council. The same command asks the missing members again.",
+                amount(incomplete as u64, "text")
+            ));
         }
         CoherenceReport {
             schema: SCHEMA,

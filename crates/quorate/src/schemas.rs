@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::error::{Error, ErrorKind};
+use super::eval;
 use super::review::{REVIEWS, Reviews};
 use super::service::convene::plan::{self, Plan};
 use super::service::convene::report::{self as decision, Decision};
@@ -33,7 +34,7 @@ pub struct PublishedSchema {
 type Report = (&'static str, &'static str, fn() -> Value);
 
 /// The reports: the name of each, the value of its `schema` field, and its schema.
-const REPORTS: [Report; 10] = [
+const REPORTS: [Report; 11] = [
     ("review", review::SCHEMA, simple::<Review>),
     ("reviews", REVIEWS, simple::<Reviews<'static>>),
     ("estimate", estimate::SCHEMA, simple::<Estimates>),
@@ -41,6 +42,7 @@ const REPORTS: [Report; 10] = [
     ("plan", plan::SCHEMA, simple::<Plan>),
     ("compare", compare::SCHEMA, derived_for_reading::<compare::Comparison>),
     ("audit", audit::SCHEMA, derived::<audit::Audit>),
+    ("coherence", eval::SCHEMA, derived::<eval::CoherenceReport>),
     ("runs", runs::SCHEMA, runs::schema),
     ("run", drive::SCHEMA, derived::<drive::SwarmReport>),
     ("verify", verify::SCHEMA, derived::<VerifyReport>),

@@ -25,6 +25,7 @@ mod cross_substrate;
 mod decisions;
 mod docs;
 mod embedder;
+mod eval;
 mod explain;
 mod fail_closed;
 mod fallback;

@@ -1,6 +1,8 @@
 //! Evaluations as documents. Every share is shown with its counts and its interval.
 
-use crate::eval::{CoherenceEstimate, CoherenceReport, Conversions, Difference, Share, Steadiness};
+use crate::eval::{
+    CoherenceEstimate, CoherenceReport, Conversions, Difference, MIN_CLUSTERS, Share, Steadiness,
+};
 use crate::view::wording::{amount, cost};
 use crate::view::{Doc, Table, Text, Tone};
 
@@ -89,9 +91,15 @@ fn gain_sentence(gain: &Difference) -> String {
         points(interval.low),
         points(interval.high)
     );
+    const WHAT: &str = "That reading each other changes the share of right answers is not shown";
+    if *clusters < MIN_CLUSTERS {
+        let drafts = amount(*clusters, "draft");
+        let are = if *clusters == 1 { "is" } else { "are" };
+        return format!("{WHAT}: it takes at least {MIN_CLUSTERS} drafts, and there {are} {drafts}.");
+    }
     match gain.is_shown() {
         true if *mean > 0.0 => format!("Reading each other adds right answers: {range}."),
         true => format!("Reading each other costs right answers: {range}."),
-        false => format!("That reading each other changes the share of right answers is not shown: {range}."),
+        false => format!("{WHAT}: {range}."),
     }
 }
