@@ -4,6 +4,10 @@
 //! Nothing here asks a member, reads a file or draws a random number: the same inputs give the same variants and the same
 //! figures on every machine.
 
+pub mod arms;
 pub mod coherence;
+pub mod compare;
+pub mod screen;
+pub mod set;
 pub mod stats;
 pub mod variants;
