@@ -163,7 +163,7 @@ impl Quorate {
         Run::new(move |_, interruption| async move {
             let workspace =
                 workspace::load(&quorate.environment, &quorate.places, &quorate.environment.directory)?;
-            let texts = quorate.texts(&request, &workspace)?;
+            let texts = quorate.texts(&request)?;
             let opening = open(&quorate.environment, workspace);
             let session = quorate.open(opening).await?;
             let judging = judge_all(&session, &request, texts, observer);
@@ -178,7 +178,7 @@ impl Quorate {
     /// If a draft, the configuration or an executor are unusable, or a kind of defect is unknown.
     pub fn coherence_estimate(&self, request: &CoherenceRequest) -> Result<CoherenceEstimate, Error> {
         let workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
-        let texts = self.texts(request, &workspace)?;
+        let texts = self.texts(request)?;
         let spec = review::build(&self.environment, &workspace, &request.options, request.policy)?;
         let mut total = Estimate::default();
         for text in &texts {
@@ -195,12 +195,11 @@ impl Quorate {
     }
 
     /// The drafts of a request and their variants.
-    fn texts(&self, request: &CoherenceRequest, workspace: &Workspace) -> Result<Vec<Text>, Error> {
+    fn texts(&self, request: &CoherenceRequest) -> Result<Vec<Text>, Error> {
         let defects = chosen_defects(&request.kinds)?;
         let mut texts = Vec::new();
         for (at, draft) in request.drafts.iter().enumerate() {
             let draft = self.read_draft(draft.clone())?;
-            workspace.guard.ensure_unrecorded(&draft)?;
             let text = draft.text.clone();
             let original =
                 Variant { relation: Relation::Original, text: text.to_string(), lines: Vec::new() };

@@ -91,7 +91,7 @@ async fn coherence(arguments: CoherenceArguments, quorate: &Quorate, terminal: &
         kinds: arguments.kinds,
         control: if arguments.no_control { Control::Skip } else { Control::Run },
         jobs: usize::from(arguments.jobs),
-        policy: arguments.review.policy(),
+        policy: arguments.review.policy,
         options: arguments.review.answers.options(),
     };
     let estimate = quorate.coherence_estimate(&request)?;
