@@ -354,9 +354,10 @@ fn every_line_is_answered_and_the_session_goes_on() {
     said.sort_by_key(|(id, _)| id.as_u64());
     let expected = [
         (Value::Null, json!(-32700)),
+        // The id of a line that is too long is not read.
+        (Value::Null, json!(-32600)),
         (Value::Null, json!(-32600)),
         (json!(2), json!(-32600)),
-        (json!(3), json!(-32600)),
         (json!(4), json!(-32600)),
         (json!(5), json!(-32602)),
         (json!(6), json!(-32602)),
