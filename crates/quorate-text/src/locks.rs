@@ -15,7 +15,7 @@ mod search;
 use std::ops::Range;
 use std::sync::Arc;
 
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 use character::{is_blank, is_invisible, is_mark};
 use search::Search;
@@ -275,9 +275,30 @@ pub fn trait_reach(wanted: Wanted<'_>) -> Option<TraitReach> {
     SAMPLES.into_iter().all(matches).then_some(TraitReach::Always)
 }
 
-/// Whether a pattern matches no text; the empty match is none. What stands before or behind an anchor is not looked at.
+/// Whether a pattern matches no text; the empty match is none. Anchors are compared with what stands before and after them,
+/// word boundaries are not.
 fn matches_nothing(hir: &Hir) -> bool {
-    hir.properties().maximum_len() == Some(0) || hir.properties().minimum_len().is_none()
+    hir.properties().maximum_len() == Some(0) || is_contradiction(hir)
+}
+
+fn is_contradiction(hir: &Hir) -> bool {
+    if hir.properties().minimum_len().is_none() {
+        return true;
+    }
+    let has_text = |hir: &Hir| hir.properties().minimum_len().is_some_and(|least| least > 0);
+    match hir.kind() {
+        HirKind::Concat(parts) => {
+            let before_start = parts.iter().rposition(|part| *part.kind() == HirKind::Look(Look::Start));
+            let after_end = parts.iter().position(|part| *part.kind() == HirKind::Look(Look::End));
+            parts.iter().any(is_contradiction)
+                || before_start.is_some_and(|at| parts[..at].iter().any(has_text))
+                || after_end.is_some_and(|at| parts[at..].iter().any(has_text))
+        }
+        HirKind::Alternation(parts) => parts.iter().all(is_contradiction),
+        HirKind::Capture(capture) => is_contradiction(&capture.sub),
+        HirKind::Repetition(repetition) => repetition.min > 0 && is_contradiction(&repetition.sub),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -347,7 +368,7 @@ mod reach_tests {
     fn a_trait_that_matches_nothing_or_everything_is_told() {
         let pattern = |text| trait_reach(Wanted::Pattern(text));
         let plain = |text| trait_reach(Wanted::Text(text));
-        for text in ["[^\\s\\S]", "a[^\\s\\S]", "^", "$", "\\b", "a{0}", ""] {
+        for text in ["[^\\s\\S]", "$a", "a^", "(?:a^)b", "^", "$", "\\b", "a{0}", "", "x$y|^^$z"] {
             assert_eq!(pattern(text), Some(TraitReach::Never), "{text}");
         }
         for text in [".", ".*", "\\w+", "[a-z]", "(?s).+", "x|\\w", "[^x]"] {
