@@ -228,7 +228,15 @@ pub struct GatherInput {
     )]
     pub strategy: String,
     /// Parameters of the strategy, for example `limit: 20` or `window_days: 7`.
-    pub params: Option<Map<String, Value>>,
+    #[serde(default)]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub params: Map<String, Value>,
+}
+
+impl Default for GatherInput {
+    fn default() -> Self {
+        GatherInput { strategy: DEFAULT_STRATEGY.to_owned(), params: Map::new() }
+    }
 }
 
 /// How the members decide together.

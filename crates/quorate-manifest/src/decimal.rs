@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 /// The maximum number of digits, and the maximum absolute exponent.
 const MAX_DIGITS: usize = 30;
+const MAX_SCALE: u32 = 30;
 
 /// A decimal number: `digits` times ten to the power of `-scale`.
 #[derive(Debug, Clone, Copy)]
@@ -104,18 +105,13 @@ impl PartialOrd for Decimal {
 
 impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
-        let whole = |decimal: &Decimal| decimal.digits.div_euclid(10_i128.pow(decimal.scale));
-        let rest = |decimal: &Decimal| {
-            let rest = decimal.digits.rem_euclid(10_i128.pow(decimal.scale));
-            format!("{rest:0width$}", width = decimal.scale as usize)
+        // The whole part, and the fraction in units of the last possible digit.
+        let parts = |decimal: &Decimal| {
+            let unit = 10_i128.pow(decimal.scale);
+            let rest = decimal.digits.rem_euclid(unit) * 10_i128.pow(MAX_SCALE - decimal.scale);
+            (decimal.digits.div_euclid(unit), rest)
         };
-        let padded = |decimal: &Decimal| format!("{:0<width$}", rest(decimal), width = MAX_DIGITS + 1);
-        whole(self).cmp(&whole(other)).then_with(|| match (self.scale, other.scale) {
-            (0, 0) => Ordering::Equal,
-            (0, _) => "0".repeat(MAX_DIGITS + 1).cmp(&padded(other)),
-            (_, 0) => padded(self).cmp(&"0".repeat(MAX_DIGITS + 1)),
-            _ => padded(self).cmp(&padded(other)),
-        })
+        parts(self).cmp(&parts(other))
     }
 }
 

@@ -48,46 +48,40 @@ words!(Doctype {
 });
 
 impl Doctype {
+    /// The value of the key `schema`, the normative file name, and the code of schema errors.
+    const fn facts(self) -> (Option<&'static str>, Option<&'static str>, RefusalCode) {
+        use codes::{COUNCIL_INVALID, HOST_INVALID, OPERATOR_INVALID, PERSONA_INVALID, PLAYBOOK_INVALID};
+        let assembly_invalid = codes::ASSEMBLY_WORKSPACE_INVALID;
+        match self {
+            Doctype::Assembly => (Some("assembly.workspace/v1"), Some("ASSEMBLY.md"), assembly_invalid),
+            Doctype::Persona => (Some("persona/v1"), Some("PERSONA.md"), PERSONA_INVALID),
+            Doctype::Playbook => (Some("playbooks/v1"), None, PLAYBOOK_INVALID),
+            Doctype::Runtime => (Some("agentruntimes/v1"), None, codes::RUNTIME_INVALID),
+            Doctype::Operator => (None, Some("OPERATOR.md"), OPERATOR_INVALID),
+            Doctype::Role => (Some("role/v1"), None, OPERATOR_INVALID),
+            Doctype::Council => (None, Some("council.yaml"), COUNCIL_INVALID),
+            Doctype::Config => (None, Some("quorate.toml"), HOST_INVALID),
+        }
+    }
+
     /// The value of the key `schema`; `None` for doctypes without that key.
     pub fn schema_id(self) -> Option<&'static str> {
-        match self {
-            Doctype::Assembly => Some("assembly.workspace/v1"),
-            Doctype::Persona => Some("persona/v1"),
-            Doctype::Playbook => Some("playbooks/v1"),
-            Doctype::Runtime => Some("agentruntimes/v1"),
-            Doctype::Role => Some("role/v1"),
-            Doctype::Operator | Doctype::Council | Doctype::Config => None,
-        }
+        self.facts().0
     }
 
     /// The normative file name (M1); `None` if any name is allowed.
     pub fn file_name(self) -> Option<&'static str> {
-        match self {
-            Doctype::Assembly => Some("ASSEMBLY.md"),
-            Doctype::Persona => Some("PERSONA.md"),
-            Doctype::Operator => Some("OPERATOR.md"),
-            Doctype::Council => Some("council.yaml"),
-            Doctype::Config => Some("quorate.toml"),
-            Doctype::Playbook | Doctype::Runtime | Doctype::Role => None,
-        }
+        self.facts().1
+    }
+
+    /// The code of schema errors.
+    pub fn invalid_code(self) -> RefusalCode {
+        self.facts().2
     }
 
     /// Whether the doctype follows from this file name: the normative name, or `council.yml`.
     pub fn is_named(self, name: &str) -> bool {
         self.file_name() == Some(name) || (self == Doctype::Council && COUNCIL_FILES.contains(&name))
-    }
-
-    /// The code of schema errors.
-    pub fn invalid_code(self) -> RefusalCode {
-        match self {
-            Doctype::Assembly => codes::ASSEMBLY_WORKSPACE_INVALID,
-            Doctype::Persona => codes::PERSONA_INVALID,
-            Doctype::Playbook => codes::PLAYBOOK_INVALID,
-            Doctype::Runtime => codes::RUNTIME_INVALID,
-            Doctype::Operator | Doctype::Role => codes::OPERATOR_INVALID,
-            Doctype::Council => codes::COUNCIL_INVALID,
-            Doctype::Config => codes::HOST_INVALID,
-        }
     }
 }
 

@@ -9,14 +9,12 @@ mod cst;
 pub mod orders;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use granit_parser::{Event, Parser};
 
 use crate::frontmatter;
-use crate::tree::{self, Kind, Node, Problem, yaml};
+use crate::tree::{Node, Problem, yaml};
 use cst::{Block, Comment, INDENT, Item, Root, Text, TrailingComment, Value};
-use orders::PathSegment;
 
 pub use orders::Order;
 
@@ -73,7 +71,7 @@ fn format_yaml(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>
     }
     let (Some(root), _) = yaml::parse(&text) else { return Ok(None) };
     let formatted = cst::document(&text, &root).map(|mut document| {
-        arrange_entries(&mut document.block, order);
+        arrange_block(&mut document.block, order, "");
         write(&document)
     });
     Ok(formatted.filter(|formatted| is_equivalent(&text, &root, formatted)))
@@ -98,26 +96,9 @@ fn shift_problems(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
 
 /// Whether both parse as the same tree, up to the order of keys, and have the same comments.
 fn is_equivalent(before: &str, root: &Node, after: &str) -> bool {
-    let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
+    let (Some(formatted), problems) = yaml::parse(after) else { return false };
     let comments = comments_of(before);
-    problems.is_empty()
-        && values_equal(root, &formatted)
-        && comments.is_some()
-        && comments == comments_of(after)
-}
-
-fn values_equal(node: &Node, other: &Node) -> bool {
-    match (&node.kind, &other.kind) {
-        (Kind::Seq(node), Kind::Seq(other)) => {
-            node.len() == other.len() && node.iter().zip(other).all(|(node, other)| values_equal(node, other))
-        }
-        (Kind::Map(node), Kind::Map(other)) => {
-            let values: HashMap<_, _> = other.iter().map(|entry| (&entry.key, &entry.value)).collect();
-            let same = |key, value| values.get(key).is_some_and(|other| values_equal(value, other));
-            node.len() == other.len() && node.iter().all(|entry| same(&entry.key, &entry.value))
-        }
-        (node, other) => node == other,
-    }
+    problems.is_empty() && root.is_same(&formatted) && comments.is_some() && comments == comments_of(after)
 }
 
 /// The comments, sorted; `None` if they cannot be determined.
@@ -133,18 +114,12 @@ fn comments_of(text: &str) -> Option<Vec<String>> {
     Some(comments)
 }
 
-/// Orders a document.
-fn arrange_entries(root: &mut Block<'_>, order: &Order) {
-    arrange_block(root, order, &mut Vec::new());
-}
-
-fn arrange_block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<PathSegment<'t>>) {
+/// Orders the block at a path.
+fn arrange_block(block: &mut Block<'_>, order: &Order, path: &str) {
     for piece in &mut block.items {
-        path.push(piece.key.map_or(PathSegment::Item, |key| PathSegment::Key(key.name)));
         if let Value::Block(inner) = &mut piece.value {
-            arrange_block(inner, order, path);
+            arrange_block(inner, order, &orders::below(path, piece.key.map(|key| key.name)));
         }
-        path.pop();
         if piece.key.is_none() {
             hoist(piece);
         }

@@ -115,7 +115,7 @@ impl Policies {
             Err(_) if is_ref => match loader.workspace.read(&location.child(FILE_NAME)) {
                 Ok(bytes) => (location.child(FILE_NAME), bytes),
                 Err(WorkspaceError::Missing) => return,
-                Err(error) => return self.report_unreadable(loader, &location.child(FILE_NAME), &error),
+                Err(error) => return self.refuse_unreadable(loader, &location.child(FILE_NAME), &error),
             },
             // The check `xref_unresolvable` also refuses an unreadable file.
             Err(_) => return,
@@ -127,7 +127,7 @@ impl Policies {
         let bound_at = Place { file: loader.display_name(location).into(), span: 0..0, path: String::new() };
         match loader.workspace.read(location) {
             Ok(bytes) => self.add(loader, location, bytes, bound_at),
-            Err(error) => self.report_unreadable(loader, location, &error),
+            Err(error) => self.refuse_unreadable(loader, location, &error),
         }
     }
 
@@ -141,8 +141,12 @@ impl Policies {
         }));
     }
 
-    fn report_unreadable(&mut self, loader: &Loader<'_>, location: &WorkspacePath, error: &WorkspaceError) {
-        self.report.absorb(unreadable(&loader.display_name(location), error));
+    fn refuse_unreadable(&mut self, loader: &Loader<'_>, location: &WorkspacePath, error: &WorkspaceError) {
+        let shown = loader.display_name(location);
+        let place = Place { file: shown.as_str().into(), span: 0..0, path: String::new() };
+        let body = Body::new(format!("the governance file `{shown}` cannot be read: {error}")).at(place);
+        self.report.add_source(shown, "");
+        self.report.refuse(codes::GOVERNANCE_INVALID, body.help("correct the path, or create the file"));
     }
 }
 
@@ -222,16 +226,6 @@ struct OverlaysTable {
 struct TtlTable {
     min: Option<String>,
     max: Option<String>,
-}
-
-/// The refusal of a file that cannot be read.
-fn unreadable(shown: &str, error: &WorkspaceError) -> Report {
-    let place = Place { file: shown.into(), span: 0..0, path: String::new() };
-    let body = Body::new(format!("the governance file `{shown}` cannot be read: {error}")).at(place);
-    let mut report = Report::new();
-    report.add_source(shown, "");
-    report.refuse(codes::GOVERNANCE_INVALID, body.help("correct the path, or create the file"));
-    report
 }
 
 /// The syntax of a file; `None` for a text without frontmatter.

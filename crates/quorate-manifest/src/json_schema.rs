@@ -216,6 +216,10 @@ pub enum Bound {
 pub struct Pointer<'m>(&'m [PathStep]);
 
 impl SchemaError {
+    fn new(path: &[PathStep], kind: ErrorKind) -> SchemaError {
+        SchemaError { path: path.to_vec(), kind, schema_description: None }
+    }
+
     /// The error's path as a JSON pointer.
     pub fn pointer(&self) -> Pointer<'_> {
         Pointer(&self.path)

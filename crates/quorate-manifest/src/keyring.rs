@@ -215,7 +215,7 @@ pub fn add_key(
     edited.push_str(&format!(
         "[[keys]]\npublic = \"{public}\"\nlabel = {label}\nnot_before = \"{not_before}\"\n"
     ));
-    parse_with_entry(&edited, public).map(|_| ())?;
+    parse_entry(&edited, public)?;
     match voucher {
         Some(voucher) => add_voucher(&edited, public, voucher),
         None => Some(edited),
@@ -225,8 +225,7 @@ pub fn add_key(
 /// The text with a voucher added to a key's entry; `None` if there is no such entry, or its `public` does not have its own
 /// line.
 pub fn add_voucher(text: &str, public: &str, voucher: &str) -> Option<String> {
-    let root = parse_with_entry(text, public)?;
-    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
+    let entry = &parse_entry(text, public)?;
     let mut edited = text.to_owned();
     match entry.entry("vouched") {
         Some(list) => {
@@ -239,8 +238,7 @@ pub fn add_voucher(text: &str, public: &str, voucher: &str) -> Option<String> {
         }
         None => insert_line(&mut edited, entry, &format!("vouched = [\"{voucher}\"]"))?,
     }
-    let root = parse_with_entry(&edited, public)?;
-    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
+    let entry = parse_entry(&edited, public)?;
     entry.key("vouched")?.items().iter().any(|item| item.as_str() == Some(voucher)).then_some(edited)
 }
 
@@ -255,28 +253,22 @@ fn insert_line(text: &mut String, entry: &Node, line: &str) -> Option<()> {
 
 /// The text with a time set in a key's entry; `None` if there is no such entry, or its `public` does not have its own line.
 pub fn set_time(text: &str, public: &str, field: TimeField, at: &str) -> Option<String> {
-    let root = parse_with_entry(text, public)?;
-    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
+    let entry = &parse_entry(text, public)?;
     let mut edited = text.to_owned();
     match entry.entry(field.key()) {
         Some(old) => edited.replace_range(old.value.span.clone(), &format!("\"{at}\"")),
         None => insert_line(&mut edited, entry, &format!("{} = \"{at}\"", field.key()))?,
     }
     // The insertion fails if the entry is on one line; then the check gives `None`.
-    let root = parse_with_entry(&edited, public)?;
-    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
+    let entry = parse_entry(&edited, public)?;
     (entry.key(field.key())?.as_str()? == at).then_some(edited)
 }
 
-/// The tree of a valid keyring with an entry for the key.
-fn parse_with_entry(text: &str, public: &str) -> Option<Node> {
+/// The entry of a key in a valid keyring.
+fn parse_entry(text: &str, public: &str) -> Option<Node> {
     let (root, problems) = toml::parse(text);
     let root = root.filter(|_| problems.is_empty())?;
-    root.key("keys")?.items().iter().any(|entry| is_entry_of(entry, public)).then_some(root)
-}
-
-fn is_entry_of(entry: &Node, public: &str) -> bool {
-    entry.text_of("public") == Some(public)
+    root.key("keys")?.items().iter().find(|entry| entry.text_of("public") == Some(public)).cloned()
 }
 
 #[cfg(test)]

@@ -28,9 +28,16 @@ pub(crate) type Table = &'static [(&'static str, Strategy)];
 
 /// Merges a child into its ancestors' tree.
 pub(crate) fn merge(parent: &Node, child: &Node, table: Table) -> Node {
+    let strategy = |key: &str| {
+        table.iter().find(|(known, _)| *known == key).map_or(Strategy::Override, |(_, strategy)| *strategy)
+    };
+    merge_by(parent, child, strategy)
+}
+
+fn merge_by(parent: &Node, child: &Node, strategy: impl Fn(&str) -> Strategy) -> Node {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in present(parent) {
-        let strategy = strategy(table, &entry.key);
+        let strategy = strategy(&entry.key);
         match child.entry(&entry.key) {
             None if strategy == Strategy::Local => {}
             None => entries.push(entry.clone()),
@@ -39,10 +46,6 @@ pub(crate) fn merge(parent: &Node, child: &Node, table: Table) -> Node {
     }
     entries.extend(present(child).filter(|entry| parent.entry(&entry.key).is_none()).cloned());
     Node { kind: Kind::Map(entries), span: parent.span.clone(), document: parent.document }
-}
-
-fn strategy(table: Table, key: &str) -> Strategy {
-    table.iter().find(|(known, _)| *known == key).map_or(Strategy::Override, |(_, strategy)| *strategy)
 }
 
 fn present(node: &Node) -> impl Iterator<Item = &Entry> {
@@ -58,21 +61,12 @@ fn merge_entry(parent: &Entry, child: &Entry, strategy: Strategy) -> Entry {
         Strategy::Union => in_parent(union(&parent.value, &child.value)),
         Strategy::Fields(table) => in_parent(merge(&parent.value, &child.value, table)),
         Strategy::Deep => match (&parent.value.kind, &child.value.kind) {
-            (Kind::Map(_), Kind::Map(_)) => in_parent(deep(&parent.value, &child.value)),
+            (Kind::Map(_), Kind::Map(_)) => {
+                in_parent(merge_by(&parent.value, &child.value, |_| Strategy::Deep))
+            }
             _ => child.clone(),
         },
     }
-}
-
-fn deep(parent: &Node, child: &Node) -> Node {
-    let mut entries: Vec<Entry> = present(parent)
-        .map(|entry| match child.entry(&entry.key) {
-            None => entry.clone(),
-            Some(over) => merge_entry(entry, over, Strategy::Deep),
-        })
-        .collect();
-    entries.extend(present(child).filter(|entry| parent.entry(&entry.key).is_none()).cloned());
-    Node { kind: Kind::Map(entries), span: parent.span.clone(), document: parent.document }
 }
 
 fn by_id(parent: &Node, child: &Node, key: &str) -> Node {

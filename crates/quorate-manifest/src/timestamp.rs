@@ -38,15 +38,7 @@ pub fn format(at_ms: i64) -> String {
 /// The end of a duration that starts at a time. Years and months use calendar arithmetic in UTC (B11).
 pub fn add_duration(at_ms: i64, iso: IsoDuration) -> i64 {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return i64::MAX };
-    let number = i64::from;
-    let span = jiff::Span::new()
-        .try_years(number(iso.years))
-        .and_then(|span| span.try_months(number(iso.months)))
-        .and_then(|span| span.try_weeks(number(iso.weeks)))
-        .and_then(|span| span.try_days(number(iso.days)))
-        .and_then(|span| span.try_hours(number(iso.hours)))
-        .and_then(|span| span.try_minutes(number(iso.minutes)))
-        .and_then(|span| span.try_seconds(number(iso.seconds)));
+    let span = iso.to_string().parse::<jiff::Span>();
     let civil = jiff::tz::Offset::UTC.to_datetime(at);
     let later = span.and_then(|span| civil.checked_add(span));
     let later = later.and_then(|civil| jiff::tz::Offset::UTC.to_timestamp(civil));

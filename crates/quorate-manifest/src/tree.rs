@@ -1,16 +1,16 @@
-//! A spanned tree for YAML, TOML and JSON.
+//! A spanned tree for YAML and TOML.
 //!
-//! A tree has kinds and spans, but no meaning. [`yaml`], [`toml`] and [`json`] parse; [`reader`] reads fields with
+//! A tree has kinds and spans, but no meaning. [`yaml`] and [`toml`] parse; [`reader`] reads fields with
 //! diagnostics; [`mod@open`] goes from a file to a tree.
 
 mod deserialize;
-mod emit;
-pub mod json;
+pub(crate) mod emit;
 pub mod open;
 pub mod reader;
 pub mod toml;
 pub mod yaml;
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use quorate_diagnostics::{Body, Place};
@@ -239,6 +239,23 @@ impl Node {
     /// The value at a path of keys.
     pub fn at_path(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.key(key))
+    }
+
+    /// Whether two values are the same, regardless of spans and the order of keys.
+    pub(crate) fn is_same(&self, other: &Node) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Seq(items), Kind::Seq(others)) => {
+                items.len() == others.len()
+                    && items.iter().zip(others).all(|(item, other)| item.is_same(other))
+            }
+            (Kind::Map(entries), Kind::Map(others)) => {
+                let values: HashMap<_, _> = others.iter().map(|entry| (&entry.key, &entry.value)).collect();
+                let has =
+                    |entry: &Entry| values.get(&entry.key).is_some_and(|other| entry.value.is_same(other));
+                entries.len() == others.len() && entries.iter().all(has)
+            }
+            (kind, other) => kind == other,
+        }
     }
 
     /// Moves all spans by an offset.

@@ -433,31 +433,17 @@ pub enum WiredTool {
     PreCommit,
 }
 
+quorate_manifest::words!(WiredTool {
+    Claude = "claude",
+    ClaudePlugin = "claude-plugin",
+    Codex = "codex",
+    Cursor = "cursor",
+    Github = "github",
+    Gitlab = "gitlab",
+    PreCommit = "pre-commit",
+});
+
 impl WiredTool {
-    /// All tools.
-    pub const ALL: [WiredTool; 7] = [
-        WiredTool::Claude,
-        WiredTool::ClaudePlugin,
-        WiredTool::Codex,
-        WiredTool::Cursor,
-        WiredTool::Github,
-        WiredTool::Gitlab,
-        WiredTool::PreCommit,
-    ];
-
-    /// The name on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            WiredTool::Claude => "claude",
-            WiredTool::ClaudePlugin => "claude-plugin",
-            WiredTool::Codex => "codex",
-            WiredTool::Cursor => "cursor",
-            WiredTool::Github => "github",
-            WiredTool::Gitlab => "gitlab",
-            WiredTool::PreCommit => "pre-commit",
-        }
-    }
-
     /// The effect of the files, for the list of tools.
     pub fn about(self) -> &'static str {
         match self {
@@ -528,7 +514,7 @@ fn ensure_root(dir: &Path, tool: WiredTool) -> Result<(), Error> {
     ))
     .help(format!(
         "run `quorate init wiring {} {}`",
-        tool.word(),
+        tool.as_str(),
         shell_quoted(&root.to_string_lossy())
     ));
     Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))

@@ -78,7 +78,9 @@ impl Provisioning for Profile {
         let bytes = read(&dir, MANIFEST_NAME, MAX_MANIFEST_BYTES).map_err(|why| self.refusal(&why))?;
         let text = String::from_utf8(bytes).map_err(|_| self.refusal("profile.json is not UTF-8"))?;
         let manifest_name = format!("{}/{MANIFEST_NAME}", self.display_name);
-        let source = SourceFile::new(&manifest_name, text.into(), codes::PROFILE_INVALID);
+        // Editors on Windows write a byte order mark.
+        let text = text.trim_start_matches('\u{feff}').into();
+        let source = SourceFile::new(&manifest_name, text, codes::PROFILE_INVALID);
         let package = self.read_package(&dir, &source);
         let mut report = source.into_report();
         let Some(mut package) = package.filter(|_| !report.has_refusals()) else {
@@ -117,14 +119,20 @@ impl Profile {
 
     /// The valid part of a manifest as a package. Reports every problem to `source`.
     fn read_package(&self, dir: &Root, source: &SourceFile) -> Option<Package> {
-        let root = match tree::json::parse(source.text()) {
-            Ok(root) => root,
-            Err(mut problem) => {
-                problem.message = format!("this is not JSON: {}", problem.message);
-                source.refuse(codes::PROFILE_INVALID, problem.body(|span| source.place(span, "")));
-                return None;
-            }
-        };
+        let text = source.text();
+        if let Err(error) = serde_json::from_str::<Value>(text) {
+            let line: usize = text.split_inclusive('\n').take(error.line() - 1).map(str::len).sum();
+            let at = (line + error.column().saturating_sub(1)).min(text.len());
+            let body = Body::new(format!("this is not JSON: {error}"));
+            source.refuse(codes::PROFILE_INVALID, body.at(source.place(at..at, "")));
+            return None;
+        }
+        // JSON is YAML, whose parser also gives the place of each value, and refuses a key that is there twice.
+        let (root, problems) = tree::yaml::parse(text);
+        for problem in problems {
+            source.refuse(codes::PROFILE_INVALID, problem.body(|span| source.place(span, "")));
+        }
+        let root = root?;
         let text = json!({"type": "string", "pattern": "[^\\s]"});
         let file = json!({
             "type": "object",
@@ -291,6 +299,8 @@ mod tests {
         write(dir.path(), "profile.json", manifest(ONE).replace("0.1.0", "0.2.0"));
         let changed = PackageFile { bytes: Arc::from(&b"B\n"[..]), ..piece };
         provisioning_returns_current_package(&profile, "0.2.0", &[changed]).await;
+        write(dir.path(), "profile.json", format!("\u{feff}{}", manifest(ONE).replace(", ", ",\r\n\t\t")));
+        provisioning_returns_package(&profile).await;
         // Without the folder, the files are beside the manifest.
         std::fs::remove_dir_all(dir.path().join("files")).unwrap();
         write(dir.path(), ".claude/a.md", "C\n");

@@ -72,9 +72,8 @@ struct NamedArguments {
 }
 
 fn tools() -> impl TypedValueParser<Value = WiredTool> {
-    let values = WiredTool::ALL.map(|tool| PossibleValue::new(tool.word()).help(tool.about()));
-    PossibleValuesParser::new(values)
-        .try_map(|word| WiredTool::ALL.into_iter().find(|tool| tool.word() == word).ok_or("unknown tool"))
+    let values = WiredTool::ALL.map(|tool| PossibleValue::new(tool.as_str()).help(tool.about()));
+    PossibleValuesParser::new(values).try_map(|word| WiredTool::parse(&word).ok_or("unknown tool"))
 }
 
 fn mode(word: &str) -> Result<Mode, String> {

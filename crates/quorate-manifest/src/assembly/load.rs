@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    AppliesTo, Assembly, Defaults, Display, LockedTrait, MatchMode, Mode, RiskLabel, Signing, Trigger,
-    inherited_minimums,
+    AppliesTo, Assembly, Defaults, Display, GatherInput, LockedTrait, MatchMode, Mode, RiskLabel, Signing,
+    Trigger, inherited_minimums,
 };
 use crate::checks::CheckContext;
 use crate::decimal::Decimal;
@@ -177,13 +177,7 @@ fn resolve_member(
         },
         mode_settings,
         timeout_ms: member.timeout_ms.unwrap_or(super::DEFAULT_TIMEOUT_MS),
-        gather: member.gather_input.map_or_else(
-            || ResolvedGather {
-                strategy: super::DEFAULT_STRATEGY.to_owned(),
-                params: serde_json::Map::new(),
-            },
-            |gather| ResolvedGather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
-        ),
+        gather: member.gather_input.unwrap_or_default(),
         document: usize::from(node.document),
     }
 }
@@ -287,7 +281,7 @@ pub struct ResolvedMember {
     /// The deadline of an answer, in milliseconds.
     pub timeout_ms: u32,
     /// The input that the member gets.
-    pub gather: ResolvedGather,
+    pub gather: GatherInput,
     /// Index in [`Chain::documents`] of the document whose entry applies.
     pub document: usize,
 }
@@ -327,15 +321,6 @@ pub enum ModeSettings {
         /// The id of the member that it reports to; `None` for the root.
         parent: Option<Arc<str>>,
     },
-}
-
-/// The input that a member gets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResolvedGather {
-    /// How the input is gathered.
-    pub strategy: String,
-    /// The parameters of the strategy.
-    pub params: Map<String, Value>,
 }
 
 /// A synthesis rule.

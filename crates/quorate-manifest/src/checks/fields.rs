@@ -207,12 +207,7 @@ fn check_decimal(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
 
 /// Refuses the numbers in a parameter that a run's first record cannot represent exactly.
 fn check_recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
-    let whole = match &node.kind {
-        Kind::Int(value) => Some(*value),
-        Kind::Float(float) => float.to_integer(),
-        _ => None,
-    };
-    match whole {
+    match node.integer() {
         Some(value) if value.unsigned_abs() > MAX_EXACT_INTEGER => {
             let body = Body::new(format!("`{path}` is {value}; integers are exact only up to 2^53"));
             let body = body.at(chain.place(node, path));

@@ -13,7 +13,7 @@ use crate::assembly::{Mode, OVERLAY_TTL_DAYS, default_ttl, retention_days};
 use crate::duration::IsoDuration;
 use crate::governance::MinimumRetention;
 use crate::timestamp;
-use crate::tree::{Kind, Node};
+use crate::tree::Node;
 
 const RETENTION: &[&str] = &["audit", "consultations", "retention"];
 const ENABLED: &[&str] = &["audit", "consultations", "enabled"];
@@ -87,11 +87,7 @@ pub(super) fn rule_lifetimes<'r>(view: &CheckContext<'r, '_>) -> Vec<(&'r Node, 
         }
         for param in kind.millisecond_params {
             add(param, &|node| {
-                let ms = match &node.kind {
-                    Kind::Int(ms) => *ms,
-                    Kind::Float(float) => float.to_integer()?,
-                    _ => return None,
-                };
+                let ms = node.integer()?;
                 Some(Lifetime { ms, text: format!("{ms} ms") })
             });
         }

@@ -398,7 +398,7 @@ pub(super) fn check_risk_levels(view: &CheckContext<'_, '_>) {
     for (at, level) in levels.iter().enumerate() {
         let Some(range) = level.key("range") else { continue };
         let [low, high] = range.items() else { continue };
-        let (Some(low), Some(high)) = (as_integer(low), as_integer(high)) else { continue };
+        let (Some(low), Some(high)) = (low.integer(), high.integer()) else { continue };
         let place = view.value_place(level, "range", format!("synthesis.riskLevels[{at}].range"));
         if low > high {
             let body = Body::new(format!("the level begins at {low} and ends at {high}")).at(place);
@@ -415,13 +415,5 @@ pub(super) fn check_risk_levels(view: &CheckContext<'_, '_>) {
             );
         }
         before = Some((high, level));
-    }
-}
-
-fn as_integer(node: &Node) -> Option<i64> {
-    match &node.kind {
-        Kind::Int(value) => Some(*value),
-        Kind::Float(float) => float.to_integer(),
-        _ => None,
     }
 }

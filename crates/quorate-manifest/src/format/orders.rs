@@ -1,5 +1,7 @@
 //! The canonical order of keys: how an order is declared, and the order of each kind of manifest.
 
+use crate::tree::{Kind, Node};
+
 pub const ASSEMBLY: Order = Order::new(&[
     (
         "",
@@ -77,68 +79,49 @@ pub struct Order {
     mappings: &'static [(&'static str, &'static str)],
 }
 
-/// One step of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PathSegment<'t> {
-    /// The value of a key.
-    Key(&'t str),
-    /// Any item of a list.
-    Item,
-}
-
 impl Order {
     /// Makes an order from paths, each with the keys of its mapping. A path has the keys to a mapping, joined by dots; `[]`
-    /// after a key is any item of its list, `*` is any key; the root's path is empty. The first matching path applies.
-    pub const fn new(mappings: &'static [(&'static str, &'static str)]) -> Order {
+    /// after a key is any item of its list; the root's path is empty.
+    pub(super) const fn new(mappings: &'static [(&'static str, &'static str)]) -> Order {
         Order { mappings }
     }
 
     /// The ordered keys of a mapping; `None` for a mapping that keeps its order.
-    pub(super) fn keys(&self, path: &[PathSegment<'_>]) -> Option<Vec<&'static str>> {
-        let (_, keys) = self.mappings.iter().find(|(pattern, _)| matches_path(pattern, path))?;
+    pub(super) fn keys(&self, path: &str) -> Option<Vec<&'static str>> {
+        let (_, keys) = self.mappings.iter().find(|(known, _)| *known == path)?;
         Some(keys.split(' ').collect())
     }
-}
 
-fn matches_path(pattern: &str, path: &[PathSegment<'_>]) -> bool {
-    let mut path = path.iter();
-    for part in pattern.split('.').filter(|part| !part.is_empty()) {
-        let key = part.trim_end_matches("[]");
-        let items = (part.len() - key.len()) / 2;
-        let step = if key.is_empty() { Some(true) } else { path.next().map(|step| matches_step(*step, key)) };
-        let fine = step == Some(true) && (0..items).all(|_| path.next() == Some(&PathSegment::Item));
-        if !fine {
-            return false;
+    /// The position of a key in the root; unknown keys come last.
+    pub(crate) fn rank(&self, key: &str) -> usize {
+        let keys = self.keys("").unwrap_or_default();
+        keys.iter().position(|known| *known == key).unwrap_or(keys.len())
+    }
+
+    /// Orders the keys of a tree at a path.
+    pub(crate) fn arrange(&self, node: &mut Node, path: &str) {
+        match &mut node.kind {
+            Kind::Seq(items) => items.iter_mut().for_each(|item| self.arrange(item, &below(path, None))),
+            Kind::Map(entries) => {
+                for entry in entries.iter_mut() {
+                    self.arrange(&mut entry.value, &below(path, Some(&entry.key)));
+                }
+                if let Some(keys) = self.keys(path) {
+                    entries.sort_by_key(|entry| {
+                        keys.iter().position(|key| *key == entry.key).unwrap_or(keys.len())
+                    });
+                }
+            }
+            _ => {}
         }
     }
-    path.next().is_none()
 }
 
-fn matches_step(step: PathSegment<'_>, key: &str) -> bool {
-    matches!(step, PathSegment::Key(written) if key == "*" || key == written)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PathSegment::{Item, Key};
-    use super::*;
-
-    #[test]
-    fn paths_lead_to_mappings() {
-        let cases: [(&str, &[PathSegment<'_>], bool); 10] = [
-            ("", &[], true),
-            ("", &[Key("a")], false),
-            ("a", &[Key("a")], true),
-            ("a", &[Key("b")], false),
-            ("a.b", &[Key("a"), Key("b")], true),
-            ("a[]", &[Key("a"), Item], true),
-            ("a[]", &[Key("a")], false),
-            ("a[][].b", &[Key("a"), Item, Item, Key("b")], true),
-            ("*.b", &[Key("x.y"), Key("b")], true),
-            ("[]", &[Item], true),
-        ];
-        for (pattern, path, expected) in cases {
-            assert_eq!(matches_path(pattern, path), expected, "{pattern} {path:?}");
-        }
+/// The path of a key's value, or of an item.
+pub(super) fn below(path: &str, key: Option<&str>) -> String {
+    match key {
+        None => format!("{path}[]"),
+        Some(key) if path.is_empty() => key.to_owned(),
+        Some(key) => format!("{path}.{key}"),
     }
 }

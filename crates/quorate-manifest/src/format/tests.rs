@@ -9,7 +9,7 @@ const ORDER: Order = Order::new(&[
     ("", "first second list map last"),
     ("list[]", "id name"),
     ("map", "a b"),
-    ("*.inner", "x y"),
+    ("any.inner", "x y"),
 ]);
 
 #[track_caller]

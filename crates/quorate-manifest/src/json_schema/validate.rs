@@ -7,13 +7,6 @@ use serde_json::Value;
 use super::{Additional, Bound, CompiledSchema, ErrorKind, Expected, PathStep, SchemaError, Type};
 use crate::tree::{Kind, Node};
 
-/// A step to the validated value. Paths are built only for errors, since most values are valid.
-#[derive(Clone, Copy)]
-enum PathSegment<'v> {
-    Key(&'v str),
-    Item(usize),
-}
-
 impl CompiledSchema {
     /// The errors of a value, in the order found.
     pub fn errors<I: Instance>(&self, value: &I) -> Vec<SchemaError> {
@@ -27,15 +20,9 @@ impl CompiledSchema {
         self.errors(value).is_empty()
     }
 
-    fn validate<'v, I: Instance>(
-        &self,
-        value: &'v I,
-        at: &mut Vec<PathSegment<'v>>,
-        found: &mut Vec<SchemaError>,
-    ) {
+    fn validate<I: Instance>(&self, value: &I, at: &mut Vec<PathStep>, found: &mut Vec<SchemaError>) {
         let before = found.len();
-        let mut say =
-            |fault| found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+        let mut say = |kind| found.push(SchemaError::new(at, kind));
         // A list of values implies the type.
         if let Some(values) = &self.enum_values {
             let is_one = match value.text() {
@@ -63,11 +50,8 @@ impl CompiledSchema {
         for key in self.required.iter().filter(|key| value.entries().is_some() && value.get(key).is_none()) {
             let because = self.properties.iter().find(|(name, _)| name == key);
             let because = because.and_then(|(_, form)| form.description.clone());
-            found.push(SchemaError {
-                path: to_path(at),
-                kind: ErrorKind::MissingKey(key.clone()),
-                schema_description: because,
-            });
+            let error = SchemaError::new(at, ErrorKind::MissingKey(key.clone()));
+            found.push(SchemaError { schema_description: because, ..error });
         }
         self.validate_children(value, at, found);
         self.validate_combinators(value, at, found);
@@ -125,10 +109,10 @@ impl CompiledSchema {
     }
 
     /// The errors of items and entries.
-    fn validate_children<'v, I: Instance>(
+    fn validate_children<I: Instance>(
         &self,
-        value: &'v I,
-        at: &mut Vec<PathSegment<'v>>,
+        value: &I,
+        at: &mut Vec<PathStep>,
         found: &mut Vec<SchemaError>,
     ) {
         for (key, one) in value.entries().into_iter().flatten() {
@@ -139,53 +123,44 @@ impl CompiledSchema {
                 (None, Additional::Allowed) => continue,
                 (None, Additional::Denied) => {
                     let known = self.properties.iter().map(|(name, _)| name.clone()).collect();
-                    let fault = ErrorKind::UnknownKey { key: key.to_owned(), known };
-                    found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+                    found.push(SchemaError::new(at, ErrorKind::UnknownKey { key: key.to_owned(), known }));
                     continue;
                 }
             };
-            at.push(PathSegment::Key(key));
+            at.push(PathStep::Key(key.to_owned()));
             form.validate(one, at, found);
             at.pop();
         }
         if let Some(form) = &self.items {
             for (index, one) in value.items().into_iter().flatten().enumerate() {
-                at.push(PathSegment::Item(index));
+                at.push(PathStep::Item(index));
                 form.validate(one, at, found);
                 at.pop();
             }
         }
     }
 
-    fn validate_combinators<'v, I: Instance>(
+    fn validate_combinators<I: Instance>(
         &self,
-        value: &'v I,
-        at: &mut Vec<PathSegment<'v>>,
+        value: &I,
+        at: &mut Vec<PathStep>,
         found: &mut Vec<SchemaError>,
     ) {
         for form in &self.all_of {
             form.validate(value, at, found);
         }
         if !self.any_of.is_empty() && !self.any_of.iter().any(|form| form.is_valid(value)) {
-            self.report_no_match(&self.any_of, value, at, found);
+            Self::report_no_match(&self.any_of, value, at, found);
         }
         if !self.one_of.is_empty() {
             match self.one_of.iter().filter(|form| form.is_valid(value)).count() {
-                0 => self.report_no_match(&self.one_of, value, at, found),
+                0 => Self::report_no_match(&self.one_of, value, at, found),
                 1 => {}
-                _ => found.push(SchemaError {
-                    path: to_path(at),
-                    kind: ErrorKind::MultipleMatches,
-                    schema_description: None,
-                }),
+                _ => found.push(SchemaError::new(at, ErrorKind::MultipleMatches)),
             }
         }
         if self.not.as_ref().is_some_and(|form| form.is_valid(value)) {
-            found.push(SchemaError {
-                path: to_path(at),
-                kind: ErrorKind::Forbidden,
-                schema_description: None,
-            });
+            found.push(SchemaError::new(at, ErrorKind::Forbidden));
         }
         if let Some(condition) = &self.condition {
             let form = if condition.when.is_valid(value) { &condition.then } else { &condition.otherwise };
@@ -196,11 +171,10 @@ impl CompiledSchema {
     }
 
     /// If only one alternative is for this type of value, reports its errors.
-    fn report_no_match<'v, I: Instance>(
-        &self,
+    fn report_no_match<I: Instance>(
         ways: &[CompiledSchema],
-        value: &'v I,
-        at: &mut Vec<PathSegment<'v>>,
+        value: &I,
+        at: &mut Vec<PathStep>,
         found: &mut Vec<SchemaError>,
     ) {
         // Messages do not suggest null: omitting the key is the same.
@@ -210,8 +184,8 @@ impl CompiledSchema {
         if let [only] = ways.as_slice() {
             only.validate(value, at, found);
         } else if let Some(listed) = listed {
-            let fault = ErrorKind::NotInEnum(listed.into_iter().flatten().cloned().collect());
-            found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+            let listed = listed.into_iter().flatten().cloned().collect();
+            found.push(SchemaError::new(at, ErrorKind::NotInEnum(listed)));
         } else if let (Some(way), None) = (matching.next(), matching.next())
             && way.enum_values.is_none()
         {
@@ -219,21 +193,9 @@ impl CompiledSchema {
         } else {
             let mut all = Vec::new();
             ways.iter().for_each(|way| way.validate(value, at, &mut all));
-            found.push(SchemaError {
-                path: to_path(at),
-                kind: ErrorKind::NoMatch(all),
-                schema_description: None,
-            });
+            found.push(SchemaError::new(at, ErrorKind::NoMatch(all)));
         }
     }
-}
-
-fn to_path(at: &[PathSegment<'_>]) -> Vec<PathStep> {
-    let step = |segment: &PathSegment<'_>| match segment {
-        PathSegment::Key(key) => PathStep::Key((*key).to_owned()),
-        PathSegment::Item(index) => PathStep::Item(*index),
-    };
-    at.iter().map(step).collect()
 }
 
 /// Equality as in JSON Schema: 1 equals 1.0.
@@ -348,12 +310,7 @@ impl Instance for Node {
     }
 
     fn number(&self) -> Option<f64> {
-        match &self.kind {
-            #[expect(clippy::cast_precision_loss, reason = "compared only with small bounds")]
-            Kind::Int(value) => Some(*value as f64),
-            Kind::Float(float) => Some(float.value),
-            _ => None,
-        }
+        Node::number(self)
     }
 
     fn text(&self) -> Option<&str> {

@@ -2,7 +2,8 @@
 //! metadata.
 //!
 //! Each edit is verified: the new text has to parse as the old tree with only that value changed, and with the same body.
-//! There are several candidate patches for an edit; the first that passes is applied. If none does, the edit fails.
+//! There are several candidate patches for an edit; the first that passes is applied. If none does, the edit fails. A value of
+//! several lines is replaced with the comments inside and beside it. A file with its keys in braces is not edited.
 
 mod write;
 
@@ -10,9 +11,10 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::format::{self, orders};
+use crate::format::orders::PLAYBOOK;
 use crate::frontmatter;
 use crate::tree::{Entry, Kind, Node, Problem, decode, yaml};
+use write::STYLE;
 
 /// Why an edit is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +62,10 @@ impl Edit {
         match write::node(value) {
             Err(error) => self.fail(error),
             Ok(Node { kind: Kind::Null, .. }) => self.remove(key),
-            Ok(node) => self.set(key, in_schema_order(key, node)),
+            Ok(mut node) => {
+                PLAYBOOK.arrange(&mut node, key);
+                self.set(key, node);
+            }
         }
     }
 
@@ -69,11 +74,7 @@ impl Edit {
     pub fn remove(&mut self, key: &str) {
         let root = &self.file.root;
         let Some(at) = root.entries().iter().position(|entry| entry.key == key) else { return };
-        let candidates = if self.file.is_flow() {
-            write::remove_in_flow(&self.file.text, root, at)
-        } else {
-            write::remove(&self.file, at)
-        };
+        let candidates = write::remove(&self.file, at);
         let mut entries = root.entries().to_vec();
         entries.remove(at);
         self.apply_first(candidates, entries, &format!("`{key}` cannot be removed"));
@@ -81,22 +82,21 @@ impl Edit {
 
     /// Appends an item to a top-level list; creates the list if the key is missing.
     pub fn push_item(&mut self, key: &str, item: &Map<String, Value>) {
-        let item = match write::node(&Value::Object(item.clone())) {
+        let mut item = match write::node(&Value::Object(item.clone())) {
             Ok(item) => item,
             Err(error) => return self.fail(error),
         };
-        let list = Node::new(Kind::Seq(vec![item]), 0..0);
-        let Kind::Seq(mut new) = in_schema_order(key, list).kind else { return };
+        PLAYBOOK.arrange(&mut item, &format!("{key}[]"));
         let root = &self.file.root;
         let at = root.entries().iter().position(|entry| entry.key == key);
         let (mut items, candidates) = match at.map(|at| (at, &root.entries()[at].value)) {
             Some((at, Node { kind: Kind::Seq(items), .. })) if !items.is_empty() => {
-                (items.clone(), write::push(&self.file, at, &new[0]))
+                (items.clone(), write::push(&self.file, at, &item))
             }
             None | Some((_, Node { kind: Kind::Null | Kind::Seq(_), .. })) => (Vec::new(), Vec::new()),
             Some(_) => return self.fail(EditError::new(format!("`{key}` is not a list"))),
         };
-        items.append(&mut new);
+        items.push(item);
         self.set_with(candidates, key, Node::new(Kind::Seq(items), 0..0));
     }
 
@@ -144,14 +144,12 @@ impl Edit {
         let root = &self.file.root;
         let mut entries = root.entries().to_vec();
         let at = entries.iter().position(|entry| entry.key == key);
-        if at.is_some_and(|at| equal(&entries[at].value, &value)) {
+        if at.is_some_and(|at| entries[at].value.is_same(&value)) {
             return;
         }
-        candidates.extend(match (at, self.file.is_flow()) {
-            (Some(at), false) => write::set(&self.file, at, &value),
-            (Some(at), true) => write::set_in_flow(&self.file.text, root, at, &value),
-            (None, false) => write::insert(&self.file, key, &value),
-            (None, true) => write::insert_in_flow(&self.file.text, root, key, &value),
+        candidates.extend(match at {
+            Some(at) => write::set(&self.file, at, &value),
+            None => write::insert(&self.file, key, &value),
         });
         match at {
             Some(at) => entries[at].value = value,
@@ -190,39 +188,15 @@ impl Edit {
 /// # Errors
 /// No YAML parses as this manifest: a number exceeds 64 bits, a key is empty, or the file is too large.
 pub fn render(manifest: &Map<String, Value>, body: &str) -> Result<String, EditError> {
-    let root = write::node(&Value::Object(manifest.clone()))?;
+    let mut root = write::node(&Value::Object(manifest.clone()))?;
+    PLAYBOOK.arrange(&mut root, "");
     let mut yaml = String::new();
-    write::block(&root, 0, &mut yaml);
-    let yaml = format::format(&yaml, &orders::PLAYBOOK).unwrap_or(yaml);
+    STYLE.block(&root, 0, &mut yaml);
     let file = FileText::new(&format!("---\n{yaml}---\n{body}"))?;
     if same(&file.root, &root) && file.body_text() == body {
         return Ok(file.into_text());
     }
     Err(EditError::new("the manifest would read differently"))
-}
-
-/// A value with its keys in the schema's order for the top-level key.
-fn in_schema_order(key: &str, value: Node) -> Node {
-    let entry = Entry { key: key.to_owned(), key_span: 0..0, value };
-    let root = Node::new(Kind::Map(vec![entry]), 0..0);
-    let mut yaml = String::new();
-    write::block(&root, 0, &mut yaml);
-    let read =
-        format::format(&yaml, &orders::PLAYBOOK).ok().and_then(|yaml| crate::tree::yaml::parse(&yaml).0);
-    let entry = |root: Node| match root.kind {
-        Kind::Map(entries) => entries.into_iter().next().map(|entry| entry.value),
-        _ => None,
-    };
-    let new = read.filter(|read| same(read, &root)).and_then(entry);
-    new.or_else(|| entry(root)).unwrap_or(Node::new(Kind::Null, 0..0))
-}
-
-/// Whether `first` comes before `second` in schema order; known keys come before unknown ones.
-fn precedes(first: &str, second: &str) -> bool {
-    let line = |key: &str| format!("{}: 0\n", write::quoted(key));
-    let (first, second) = (line(first), line(second));
-    // Only the formatter knows the order; it does not move unknown keys.
-    format::format(&format!("{second}{first}"), &orders::PLAYBOOK).is_ok_and(|text| text.starts_with(&first))
 }
 
 const BOM: &str = "\u{feff}";
@@ -268,9 +242,15 @@ impl FileText {
         }
         let mut root = root.unwrap_or(Node::new(Kind::Null, 0..0));
         root.shift(parts.yaml.start);
-        if !matches!(root.kind, Kind::Map(_) | Kind::Null) {
-            let why = format!("there is {} here, not a mapping of keys", root.kind.name());
-            return Err(EditError { line: at(root.span.start), reason: why });
+        let why = match root.kind {
+            Kind::Map(_) if text[root.span.start..].starts_with('{') => {
+                Some("the keys are in braces, where they cannot be edited; write one on each line".to_owned())
+            }
+            Kind::Map(_) | Kind::Null => None,
+            _ => Some(format!("there is {} here, not a mapping of keys", root.kind.name())),
+        };
+        if let Some(reason) = why {
+            return Err(EditError { line: at(root.span.start), reason });
         }
         Ok(FileText { bom: mark, yaml: parts.yaml, body: parts.body, root, text })
     }
@@ -281,11 +261,6 @@ impl FileText {
 
     fn body_text(&self) -> &str {
         &self.text[self.body.clone()]
-    }
-
-    /// Whether the root is a flow mapping.
-    fn is_flow(&self) -> bool {
-        matches!(self.root.kind, Kind::Map(_)) && self.text[self.root.span.start..].starts_with('{')
     }
 
     /// The line above the YAML.
@@ -315,26 +290,10 @@ fn line_end(text: &str) -> &'static str {
     if text.trim_end_matches(|c| c != '\n').ends_with("\r\n") { "\r\n" } else { "\n" }
 }
 
-/// Like [`equal`], but an empty mapping also equals null, as in the loader.
+/// Whether two values are the same, where an empty mapping is also null, as in the loader.
 fn same(node: &Node, other: &Node) -> bool {
     match (&node.kind, &other.kind) {
         (Kind::Map(entries), Kind::Null) | (Kind::Null, Kind::Map(entries)) => entries.is_empty(),
-        _ => equal(node, other),
-    }
-}
-
-/// Whether two values are the same, regardless of spans and the order of keys.
-fn equal(node: &Node, other: &Node) -> bool {
-    match (&node.kind, &other.kind) {
-        (Kind::Seq(node), Kind::Seq(other)) => {
-            node.len() == other.len() && node.iter().zip(other).all(|(node, other)| equal(node, other))
-        }
-        (Kind::Map(node), Kind::Map(other)) => {
-            let has = |key: &str, value: &Node| {
-                other.iter().any(|entry| entry.key == key && equal(&entry.value, value))
-            };
-            node.len() == other.len() && node.iter().all(|entry| has(&entry.key, &entry.value))
-        }
-        (node, other) => node == other,
+        _ => node.is_same(other),
     }
 }

@@ -6,8 +6,19 @@ use super::super::{Order, format, format_yaml, frontmatter};
 use crate::format;
 use crate::tree::{Kind, Node, yaml};
 
-const ORDER: Order =
-    Order::new(&[("", "a b c d"), ("*", "d c b a"), ("*[]", "b a"), ("*.*", "c a"), ("*[].*", "b d")]);
+const ORDER: Order = Order::new(&[
+    ("", "a b c d"),
+    ("a", "d c b a"),
+    ("b", "d c b a"),
+    ("a[]", "b a"),
+    ("b[]", "b a"),
+    ("d[]", "b a"),
+    ("a.b", "c a"),
+    ("b.a", "c a"),
+    ("c.a", "c a"),
+    ("a[].c", "b d"),
+    ("b[].a", "b d"),
+]);
 
 /// The value of a key or a dash.
 #[derive(Debug, Clone)]

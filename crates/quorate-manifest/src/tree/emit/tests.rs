@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tree::{Entry, Float};
+use crate::tree::Float;
 
 fn read(text: &str) -> Node {
     let (node, problems) = yaml::parse(text);

@@ -53,7 +53,7 @@ impl Change {
     }
 }
 
-pub(super) const KEYS: [&str; 9] =
+const KEYS: [&str; 9] =
     ["schema", "slug", "title", "evidence", "status", "history", "updated_at", "metadata", "x-own"];
 
 /// The forms of a value after a key's colon.
