@@ -100,10 +100,6 @@ impl<'a, K: Ord> Rebuilt<'a, K> {
     }
 }
 
-fn of_run(divergence: Divergence, run: &String) -> Divergence {
-    divergence.of_run(run)
-}
-
 /// Reads a table in the order of its first column, page by page, so that reading a corrupt file ends.
 async fn read_pages(
     engine: &mut Engine,
@@ -133,7 +129,9 @@ pub(super) async fn check_runs(engine: &mut Engine, walk: &mut Walk) -> Result<(
     use Column::{Int, Text};
     let known = walk.runs.iter().filter(|(_, state)| !state.row_unknown);
     let rows = known.filter_map(|(run, state)| Some((run.to_string(), run_cells(state.row.as_ref()?))));
-    let mut runs = Rebuilt::new("run", LedgerPart::Index, &RUN_COLUMNS, rows, of_run);
+    let mut runs = Rebuilt::new("run", LedgerPart::Index, &RUN_COLUMNS, rows, |divergence, run: &String| {
+        divergence.of_run(run)
+    });
     let page = "SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
          decided_ms, override, ended, mode, producer FROM run LEFT JOIN run_origin USING (run) \
          WHERE seq > $1 ORDER BY seq LIMIT $2";
@@ -226,7 +224,9 @@ pub(super) async fn check_ledger_stream(engine: &mut Engine, walk: &mut Walk) ->
     ];
     for (table, statement, runs) in sets.into_iter().filter(|_| whole) {
         let rows = runs.into_iter().map(|run| (run, Cells::new()));
-        let mut set = Rebuilt::new(table, LedgerPart::Index, &[], rows, of_run);
+        let mut set = Rebuilt::new(table, LedgerPart::Index, &[], rows, |divergence, run: &String| {
+            divergence.of_run(run)
+        });
         for row in sql(statement).rows(engine, &[Text]).await? {
             set.compare(&row.text(0).to_owned(), &Cells::new());
         }
