@@ -397,6 +397,9 @@ pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<
         let Some(mut file) = open(log)? else { return Ok(None) };
         let mut connection = store.writer().await;
         let index = connection.log_index();
+        if has_orphan_lines(index).await? {
+            return Ok(Some("it has lines of an unknown log".to_owned()));
+        }
         let Some(known) = find_row(index, &key(log)).await? else { return Ok(None) };
         match known.compare(&mut file)? {
             LogState::Replaced => Ok(None),
@@ -456,6 +459,13 @@ const DELIBERATORS: &str = "SELECT at_byte, quote(member) || quote(at_byte) || '
      quote(first_score) || ' ' || quote(last_score) || ' ' || quote(reprompts) \
      FROM log_seat LEFT JOIN log_line ON log_line.id = log_seat.line WHERE log_seat.log = ? \
      ORDER BY member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts, line";
+
+/// Whether there are rows without a log.
+async fn has_orphan_lines(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
+         UNION ALL SELECT 1 FROM log_seat WHERE log NOT IN (SELECT id FROM log) LIMIT 1";
+    Ok(sqlx::query(select).fetch_optional(index).await?.is_some())
+}
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test's own files")]
