@@ -444,7 +444,9 @@ mod tests {
     fn server(wire: Wire, context: Option<u32>) -> Config {
         let address = "https://h.example/v1";
         let mut block = serde_json::json!({"wire": wire.as_str(), "base_url": address, "model": "m", "max_tokens": 1_000});
-        context.map(|context| block["context"] = context.into());
+        if let Some(context) = context {
+            block["context"] = context.into();
+        }
         Config::parse(&crate::block::test_settings(std::path::Path::new("/"), &block)).unwrap().1
     }
 
