@@ -104,7 +104,8 @@ const FLAGS: &str = "by class conversation dry-run executor force jobs key made-
 /// ends a quotation, as in `--rounds N`.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     let flag = r"(?<before>^|[^\w-])--(?<flag>[a-z]+(?:-[a-z]+)*)(?: [A-Z]+(?<end>[`\]\n]|$))?";
-    Regex::new(&format!("`quorate [^`]*`|(?<ledger>`--ledger(?: [^`]*)?`)|{flag}")).expect("a valid pattern")
+    Regex::new(&format!(r"`quorate\s[^`]*`|(?<ledger>`--ledger(?: [^`]*)?`)|{flag}"))
+        .expect("a valid pattern")
 });
 
 /// Replaces flags in a text by parameters. Quoted commands, as in `quorate show --full`, stay.
