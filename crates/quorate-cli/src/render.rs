@@ -6,7 +6,6 @@ pub(crate) mod conversation;
 pub(crate) use quorate::view::markdown;
 pub(crate) use quorate::view::{Extent, layout, wording};
 
-use clap::ValueEnum;
 use quorate_diagnostics::Report as Diagnostics;
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use serde::Serialize;
@@ -18,25 +17,9 @@ use quorate::view::Doc;
 
 use crate::terminal::Terminal;
 
-pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
+pub(crate) use crate::terminal::Format;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Human,
-    /// A line for each issue: path:line:column: severity: issue (reviewers)
-    Short,
-    /// One JSON object
-    Json,
-    /// Markdown for a pull request
-    Markdown,
-    /// SARIF 2.1.0, for code scanning tools
-    Sarif,
-    /// GitHub workflow annotations
-    Github,
-    /// A GitLab Code Quality report
-    Gitlab,
-}
+pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
 
 /// The extent that `--full` asks for.
 pub(crate) fn extent(full: bool) -> Extent {

@@ -11,14 +11,33 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use clap::ValueEnum;
+use quorate::view::layout::one_line as shown_line;
 use quorate::{Builder, Consent, ConsentAnswer, Error, ErrorKind, Quorate};
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_diagnostics::{Body, codes, invisible};
 use serde::de::IgnoredAny;
 
-use super::render::Format;
-use super::render::layout::one_line as shown_line;
 use crate::environment;
+
+/// The format of what a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Human,
+    /// A line for each issue: path:line:column: severity: issue (reviewers)
+    Short,
+    /// One JSON object
+    Json,
+    /// Markdown for a pull request
+    Markdown,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// GitHub workflow annotations
+    Github,
+    /// A GitLab Code Quality report
+    Gitlab,
+}
 
 /// How much progress a user wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use crate::record::{
     self, Attempt, Compares, Consultation, Input, Match, Outcome, Override, RunEnded, RunIntent, RunOpened,
     SampledInvocation, Samples, Status,
 };
+use crate::shared::SharedAnswers;
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -206,6 +207,23 @@ impl History {
     /// The outcome that holds, if there is one.
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome_data().map(|data| record::read(data).unwrap_or_default())
+    }
+
+    /// Shares the answers of the run. A stand-in's answer is not the executor's, and one of several samples is not shared.
+    pub fn share_with(&self, answers: &SharedAnswers) {
+        for fed in &self.fed {
+            let (Some(consultation), Event::Consulted { result: ConsultationResult::Answered(answer), .. }) =
+                (&fed.consultation, &fed.stamped.event)
+            else {
+                continue;
+            };
+            if let (Some(prompt), None, None) =
+                (&consultation.prompt_sha256, &consultation.stand_in_for, &consultation.samples)
+            {
+                let question = (consultation.executor.clone(), prompt.clone());
+                answers.keep(question, answer, consultation.model.clone());
+            }
+        }
     }
 
     /// The recorded data of the outcome that holds.

@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use quorate_protocol::{ConsultationResult, Event, Json};
+use quorate_protocol::Json;
 
-use crate::history::History;
 use crate::ports::executor::{Invocation, Reply, Usage};
 
 /// The name of an executor, and the hash of a prompt.
@@ -18,31 +17,6 @@ pub(crate) type Question = (String, String);
 pub struct SharedAnswers(Mutex<BTreeMap<Question, (Json, Option<String>)>>);
 
 impl SharedAnswers {
-    /// Adds the answers of a run. A stand-in's answer is not the executor's, and one of several samples is not shared.
-    pub fn learn(&self, history: &History) {
-        for fed in &history.fed {
-            let (Some(consultation), Event::Consulted { result: ConsultationResult::Answered(answer), .. }) =
-                (&fed.consultation, &fed.stamped.event)
-            else {
-                continue;
-            };
-            if let (Some(prompt), None, None) =
-                (&consultation.prompt_sha256, &consultation.stand_in_for, &consultation.samples)
-            {
-                self.keep(
-                    (consultation.executor.clone(), prompt.clone()),
-                    answer,
-                    consultation.model.clone(),
-                );
-            }
-        }
-    }
-
-    /// Drops all answers.
-    pub fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
     pub(crate) fn keep(&self, question: Question, answer: &Json, model: Option<String>) {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         answers.entry(question).or_insert_with(|| (answer.clone(), model));

@@ -20,7 +20,7 @@ use crate::checkpoint::STREAM;
 use crate::export::jsonl::{ExportEntry, ExportHeader, ExportReader, ExportTotals, InvalidExport};
 use crate::prove::{CheckedRecord, ProvableRecord, TrustedKey};
 use crate::signing::{PublicKey, SecretKey};
-use crate::store::engine::Engine;
+use crate::store::engine::{Engine, record_head};
 use crate::store::merge;
 
 /// Whom an import trusts, and its time.
@@ -274,7 +274,7 @@ impl Merge {
         let existing = last.as_ref().map_or(0, |last| last.next);
         if head.n < existing {
             let ours = match engine {
-                Some(engine) => merge::record_head(engine, &head.run, head.n).await?,
+                Some(engine) => record_head(engine, &head.run, head.n).await?,
                 None => None,
             };
             return match ours {

@@ -10,6 +10,8 @@ pub(crate) mod engine;
 mod erase;
 pub(crate) mod index;
 pub mod lease;
+#[cfg(feature = "postgres")]
+mod leases;
 pub(crate) mod merge;
 mod open;
 #[cfg(feature = "postgres")]
@@ -43,7 +45,7 @@ use address::StoreAddress;
 use connection::{Connection, Gap, Transaction, Writer};
 use engine::{Column, Row, Statement, sql};
 #[cfg(feature = "postgres")]
-use lease::server::Leases;
+use leases::Leases;
 use open::Foreign;
 use queue::Queue;
 use run_signers::RunSigners;

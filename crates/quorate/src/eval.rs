@@ -394,7 +394,7 @@ impl Judge {
                 spec.sharing(shared).start_as(&run, session, new, self.permit, observer).await?
             }
         };
-        shared.learn(&history);
+        history.share_with(shared);
         let mut review = report::load_from(session, &history).await?;
         // An answer that another run on the text paid for is not paid again.
         let consultations = history.fed.iter().filter_map(|fed| fed.consultation.as_ref());

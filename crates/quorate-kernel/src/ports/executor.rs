@@ -238,7 +238,7 @@ mod whole_millis {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(wait: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(crate::attempts::millis(*wait))
+        to.serialize_u64(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::engine;
 use super::engine::{Column, Engine, sql};
 #[cfg(feature = "postgres")]
-use super::lease::server::Leases;
+use super::leases::Leases;
 #[cfg(feature = "postgres")]
 use super::postgres::server::{is_gap, last_place};
 use super::run_signers::RunSigners;

@@ -531,3 +531,12 @@ pub(crate) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Erro
     sqlx::raw_sql(LOG_INDEX).execute(&mut connection).await?;
     Ok(connection)
 }
+/// The head of an existing record.
+pub(crate) async fn record_head(
+    engine: &mut Engine,
+    run: &str,
+    n: u64,
+) -> Result<Option<String>, sqlx::Error> {
+    let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(run).bind(n);
+    Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
+}

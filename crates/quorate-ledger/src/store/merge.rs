@@ -36,16 +36,6 @@ pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option
     }))
 }
 
-/// The head of an existing record.
-pub(crate) async fn record_head(
-    engine: &mut Engine,
-    run: &str,
-    n: u64,
-) -> Result<Option<String>, StoreError> {
-    let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(run).bind(n);
-    Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
-}
-
 /// Records to write together, with their signatures.
 #[derive(Default)]
 pub(crate) struct PendingRows {

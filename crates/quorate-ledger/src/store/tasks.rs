@@ -17,8 +17,8 @@ use sqlx::postgres::PgRow;
 use super::Store;
 use super::engine::Column::{Int, Text};
 use super::engine::{Statement, sql, sql_rows};
-use super::lease::server::now;
 use super::lease::{RunGuard, server};
+use super::leases::now;
 use super::postgres::machine_id;
 
 /// The aging of priorities, in milliseconds: each step of a lower priority makes a task count as queued this much

@@ -43,8 +43,11 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     Some(config)
 }
 
+/// A path, and the check of the values there.
+type PathCheck = (&'static str, fn(&Field<'_>));
+
 /// The checks beyond the schema, or with a better message, each with the path of its values.
-const CHECKS: &[(&str, fn(&Field<'_>))] = &[
+const CHECKS: &[PathCheck] = &[
     ("*", misplaced),
     ("defaults.*", misplaced),
     ("council.*", misplaced),

@@ -260,7 +260,7 @@ fn texts_of_several_lines_go_as_a_whole() {
         ("title: |+\n  a\n\nx: 1\n", "title: new\nx: 1\n"),
         ("title: \"a\n  # b\" # c\nx: 1\n", "title: \"new\" # c\nx: 1\n"),
         ("title: # c\n  # d\n  a\n  b # e\n", "title: # c\n  # d\n  new # e\n"),
-        ("title:\n  # d\n  a: b # e\n  # f\n# g\n", "title: new\n  # d\n# g\n"),
+        ("title:\n  # d\n  a: b # e\n  # f\n# g\n", "title: new\n# g\n"),
         ("title:\n  - a\n\n# g\n", "title: new\n\n# g\n"),
     ];
     for (text, expected) in cases {

@@ -6,9 +6,10 @@ use anyhow::Context as _;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Our crates in the order in which data moves through them: each may depend on those before it.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "quorate-diagnostics",
     "quorate-text",
+    "quorate-eval",
     "quorate-manifest",
     "quorate-protocol",
     "quorate-playbook",
@@ -53,7 +54,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
 }
 
 /// Crates whose functions are pure.
-const PURE: [&str; 2] = ["quorate-text", "quorate-protocol"];
+const PURE: [&str; 3] = ["quorate-text", "quorate-eval", "quorate-protocol"];
 
 /// Crates that a pure crate must not depend on.
 const IMPURE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand", "jiff", "sqlx"];

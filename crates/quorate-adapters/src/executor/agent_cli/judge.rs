@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::ports::executor::{ConfigError, Failure, Inspection};
 use tempfile::TempDir;
 
-use super::presets::{flag_name, lists};
 use crate::block::quoted_list;
 
 /// Replaces the CLI's own instructions, which are about work on a code base.
@@ -255,6 +254,16 @@ impl PrivateDir {
 
 fn write_failure(error: io::Error) -> Failure {
     Failure::failed(format!("cannot make the judge's private directory: {error}; check TMPDIR"))
+}
+
+/// Whether a list of words has a word.
+pub(super) fn lists(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|listed| listed == word)
+}
+
+/// A flag without its value.
+pub(super) fn flag_name(arg: &str) -> &str {
+    arg.split('=').next().unwrap_or(arg)
 }
 
 #[cfg(test)]

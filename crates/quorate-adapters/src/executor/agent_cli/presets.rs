@@ -180,16 +180,6 @@ fn unchanged_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema.clone())
 }
 
-/// Whether a list of words has a word.
-pub(super) fn lists(words: &str, word: &str) -> bool {
-    words.split_whitespace().any(|listed| listed == word)
-}
-
-/// A flag without its value.
-pub(super) fn flag_name(arg: &str) -> &str {
-    arg.split('=').next().unwrap_or(arg)
-}
-
 fn count(value: &Json, key: &str) -> Option<u64> {
     value.get(key).and_then(Json::as_u64)
 }

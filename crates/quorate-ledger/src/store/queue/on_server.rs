@@ -8,8 +8,8 @@ use serde_json::json;
 use sqlx::Row as _;
 
 use super::super::connection::Connection;
+use super::super::engine::record_head;
 use super::super::index::Change;
-use super::super::merge::record_head;
 use super::super::run_signers::KeyEvent;
 use super::{AppendRules, PreparedAppend, Reply, chain_all, keep_tails};
 
