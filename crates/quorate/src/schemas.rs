@@ -181,37 +181,6 @@ fn simple<T: JsonSchema>() -> Value {
     generated::<T>(SchemaSettings::draft2020_12().for_serialize().with_transform(simplify))
 }
 
-/// A key that is left out where it has no value is never null.
-fn remove_absent_nulls(schema: &mut Schema) {
-    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for (name, property) in properties.into_iter().flatten() {
-        let Some(property) = property.as_object_mut().filter(|_| !required.contains(&json!(name))) else {
-            continue;
-        };
-        if let Some(Value::Array(types)) = property.get_mut("type") {
-            types.retain(|word| word != "null");
-            if let [only] = &types[..] {
-                let only = only.clone();
-                property.insert("type".to_owned(), only);
-            }
-        }
-        if let Some(Value::Array(words)) = property.get_mut("enum") {
-            words.retain(|word| !word.is_null());
-        }
-        let form = property.get("anyOf").and_then(Value::as_array).and_then(|forms| match &forms[..] {
-            [form, null] if *null == json!({"type": "null"}) => form.as_object().cloned(),
-            _ => None,
-        });
-        if let Some(form) = form {
-            property.remove("anyOf");
-            for (key, value) in form {
-                property.entry(key).or_insert(value);
-            }
-        }
-    }
-}
-
 /// Removes what readers of reports do not need: formats, defaults, and permissions of any further key; and writes the words
 /// of a type as one `enum`, whether or not they have descriptions.
 fn simplify(schema: &mut Schema) {
@@ -225,7 +194,6 @@ fn simplify(schema: &mut Schema) {
         schema.remove("additionalProperties");
     }
     transform_subschemas(&mut simplify, schema);
-    remove_absent_nulls(schema);
     let forms = |key| schema.get(key).and_then(Value::as_array);
     let word = |form: &Value| form.get("const").filter(|word| word.is_string()).cloned();
     let words: Option<Vec<Value>> = forms("oneOf").and_then(|forms| forms.iter().map(word).collect());

@@ -48,6 +48,7 @@ pub struct Estimate {
     pub samples: Vec<SampledMember>,
     /// How long the last run with the same council and executors took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub last_run_ms: Option<u64>,
     /// The reason why a run would ask no member now, or not all of them.
     #[serde(skip)]

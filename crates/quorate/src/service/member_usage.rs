@@ -22,15 +22,18 @@ pub struct MemberUsage {
     pub kind: String,
     /// The executor that it stands in for, whose service failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub stand_in_for: Option<String>,
     /// The executors before the stand-in, with the reasons why they gave no answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
     /// The model that answered last; the requested model if no answer names one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub model: Option<String>,
     /// The requested model, if another one answered.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub requested_model: Option<String>,
     /// Whether the last question has an answer.
     #[serde(skip)]

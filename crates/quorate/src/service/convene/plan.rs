@@ -76,6 +76,7 @@ pub struct Plan {
     pub stand_ins: Vec<PlannedStandIns>,
     /// How long the last run of the same assembly with the same executors took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub last_run_ms: Option<u64>,
     /// The locked traits.
     #[serde(rename = "lockedTraits")]

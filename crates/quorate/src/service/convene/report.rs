@@ -149,33 +149,42 @@ pub struct Decision {
     pub exit: u8,
     /// Advisory and hierarchy: the severity.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Risk")]
     pub risk: Option<Risk>,
     /// Advisory and hierarchy: whether to call a human.
     #[serde(rename = "shouldEscalate", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     pub should_escalate: Option<bool>,
     /// Advisory: the guidance.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Fragment>")]
     pub fragments: Option<Vec<Fragment>>,
     /// Advisory and voting: whether a rule ended the synthesis.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     pub terminal: Option<bool>,
     /// Advisory: the operators whose prompts the guidance goes into.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
     pub operators: Option<Vec<String>>,
     /// Voting: the count of the votes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "VoteCount")]
     pub decision: Option<VoteCount>,
     /// Peer: the delivered messages, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Message>")]
     pub messages: Option<Vec<Message>>,
     /// Peer: the topology: `fully-connected`, `ring`, `star` or `peers`.
     #[serde(skip)]
     pub topology: Option<String>,
     /// Peer: members whose objection stands.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
     pub objecting: Option<Vec<String>>,
     /// Peer: each member's last objection.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Objection>")]
     pub objections: Option<Vec<Objection>>,
     /// Peer: outputs of custom rules on the log.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -185,6 +194,7 @@ pub struct Decision {
     pub rollup: Option<Rollup>,
     /// Hierarchy: every node, in roster order.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Node>")]
     pub nodes: Option<Vec<Node>>,
     /// Whether outcomes are stored; otherwise the record has only the hash (D8).
     #[serde(skip)]
@@ -212,15 +222,19 @@ pub struct AssemblyOutcome {
     pub result: Option<AssemblyVerdict>,
     /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub code: Option<String>,
     /// The reason in a sentence, where the result alone does not explain itself.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub because: Option<String>,
     /// Peer: the number of rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub rounds: Option<u64>,
     /// Peer: what ended the exchange.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub ended_by: Option<String>,
 }
 
@@ -516,17 +530,22 @@ struct LastResult<'m> {
     answer: Option<&'m Map<String, Json>>,
     /// The reason for a missing answer, if the record has more than the status.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     message: Option<&'m str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Failure")]
     failure: Option<&'m Failure>,
     /// How the samples of the last answer differ, if it was asked several times.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Samples")]
     samples: Option<&'m Samples>,
     /// The probability of each option of the last answer, if a decision model gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeMap<String, f64>")]
     probabilities: Option<&'m BTreeMap<String, f64>>,
     /// All questions in order, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Consultation>")]
     consultations: Option<&'m [Consultation]>,
 }
 
@@ -565,12 +584,15 @@ pub struct Consultation {
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Failure")]
     pub failure: Option<Failure>,
     /// How its samples differ, if it was asked several times.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Samples")]
     pub samples: Option<Samples>,
     /// The probability of each option, if a decision model answered; of a yes-or-no question that of `yes` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeMap<String, f64>")]
     pub probabilities: Option<BTreeMap<String, f64>>,
     /// The name of the executor.
     #[schemars(with = "Option<String>")]
