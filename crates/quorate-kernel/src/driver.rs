@@ -227,8 +227,10 @@ const LEDGER_GRACE: Duration = Duration::from_secs(10);
 /// How much is recorded in one append.
 const MAX_ENTRIES_PER_APPEND: usize = 1_024;
 
-/// Something under way, which ends with its key.
-type EndFuture = Pin<Box<dyn Future<Output = Result<(Name, End), LedgerError>> + Send>>;
+/// What ended, with its key.
+type KeyedEnd = Result<(Name, End), LedgerError>;
+/// Something under way.
+type EndFuture = Pin<Box<dyn Future<Output = KeyedEnd> + Send>>;
 
 /// Something that was under way and ended.
 enum End {
@@ -349,7 +351,7 @@ impl RunLoop {
     /// The end of a call or a host call; `None` if it was dropped.
     fn collect_ended(
         &mut self,
-        ended: Option<Result<Result<(Name, End), LedgerError>, Aborted>>,
+        ended: Option<Result<KeyedEnd, Aborted>>,
         happened: &mut Vec<End>,
     ) -> Result<(), DriverError> {
         let Some(Ok(ended)) = ended else { return Ok(()) };
