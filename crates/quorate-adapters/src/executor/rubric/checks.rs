@@ -383,10 +383,11 @@ impl Rule {
         let rule = &self.written;
         let is =
             |phrases: &Option<Phrases>, fits: &dyn Fn(&Phrases) -> bool| phrases.as_ref().is_some_and(fits);
-        !(rule.not_at_start && hit.start == 0)
-            && !is(&rule.not_after, &|phrases| phrases.is_before(text, hit.start))
-            && !is(&rule.not_before, &|phrases| phrases.is_after(text, hit.end))
-            && !is(&rule.unless_before, &|phrases| phrases.is_leading(text, hit.start))
+        let is_excused = (rule.not_at_start && hit.start == 0)
+            || is(&rule.not_after, &|phrases| phrases.is_before(text, hit.start))
+            || is(&rule.not_before, &|phrases| phrases.is_after(text, hit.end))
+            || is(&rule.unless_before, &|phrases| phrases.is_leading(text, hit.start));
+        !is_excused
     }
 }
 

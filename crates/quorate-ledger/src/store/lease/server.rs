@@ -1,8 +1,8 @@
 //! Leases in the database: those of this process, their renewal, the clock for both, and the runs that those of other
 //! processes keep this one out of.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
