@@ -224,6 +224,7 @@ fn run_setup(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Openin
         weight: None,
         extra_fields: serde_json::Map::new(),
         conversation: None,
+        shared: None,
     };
     let members: BTreeMap<Name, MemberConfig> =
         setup.members.iter().map(|member| (member.id.clone(), member_config.clone())).collect();
