@@ -132,7 +132,7 @@ async fn claims(bench: &Bench, url: &str, claimers: usize) -> Result<Duration, F
     };
     for first in (0..TASKS).step_by(1000) {
         let tasks: Vec<NewTask> = (first..(first + 1000).min(TASKS)).map(task).collect();
-        stores[0].enqueue(&batch, &tasks).await?;
+        stores[0].enqueue(&batch, &tasks).await?.expect("the tasks are queued");
     }
     let began = Instant::now();
     let mut working = JoinSet::new();

@@ -1,7 +1,5 @@
 //! Registers every adapter of this crate.
 
-use std::sync::Arc;
-
 use quorate_kernel::registry::{Duplicate, Registry, add};
 
 use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
@@ -30,7 +28,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
         for preset in llm::presets() {
             registry.preset(&preset.name, llm::KIND);
         }
-        registry.embedder = Some(Arc::new(llm::embed::new));
+        registry.embedder = Some(std::sync::Arc::new(llm::embed::new));
     }
     registry.executor(script::KIND, script::new)?;
     registry.wrapping_executor(cassette::KIND, cassette::new)?;

@@ -4,7 +4,6 @@
 //! Nothing here asks a member, reads a file or draws a random number: the same inputs give the same variants and the same
 //! figures on every machine.
 
-pub mod arms;
 pub mod coherence;
 pub mod compare;
 pub mod screen;

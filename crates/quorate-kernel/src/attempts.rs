@@ -3,7 +3,7 @@
 //! Also the records of an invocation (D7), and the config of a member.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorate_protocol::answers::Schema;
@@ -14,9 +14,8 @@ use serde_json::{Map, json};
 
 use crate::answer;
 use crate::conversation::ConversationContext;
-use crate::ports::executor::{About, Executor, Failure, Retry, Usage};
+use crate::ports::executor::{About, Executor, Failure, Invocation, Reply, Retry, Usage};
 use crate::record::{self, Spent, Status};
-use crate::shared::SharedAnswers;
 
 /// The longest first pause before a retry; it doubles.
 const FIRST_BACKOFF_MS: u64 = 250;
@@ -435,6 +434,31 @@ impl MemberConfig {
     pub fn executors(&self) -> impl Iterator<Item = (&dyn Executor, &Arc<str>)> {
         let stand_ins = self.stand_ins.iter().map(|one| (&*one.executor, &one.executor_name));
         std::iter::once((&*self.executor, &self.executor_name)).chain(stand_ins)
+    }
+}
+
+/// The name of an executor, and the hash of a prompt.
+pub(crate) type Question = (String, String);
+
+/// Answers that runs share: a question that another run has put to the same executor in the same words is not asked again. The
+/// words are the whole prompt, so runs share an answer only if they have the same seed, from which the prompt's nonce follows.
+#[derive(Debug, Default)]
+pub struct SharedAnswers(Mutex<BTreeMap<Question, (Json, Option<String>)>>);
+
+impl SharedAnswers {
+    pub(crate) fn keep(&self, question: Question, answer: &Json, model: Option<String>) {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.entry(question).or_insert_with(|| (answer.clone(), model));
+    }
+
+    /// The reply to a question that was answered, noted as recorded and without a price.
+    pub(crate) fn reply(&self, question: &Question, invocation: &Invocation) -> Option<Reply> {
+        let (answer, model) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(question)?.clone();
+        invocation.notes.note(|noted| {
+            noted.recorded = true;
+            noted.usage = Some(Usage::default());
+        });
+        Some(Reply { text: answer.to_string(), model, ..Reply::default() })
     }
 }
 

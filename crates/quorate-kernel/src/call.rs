@@ -17,7 +17,7 @@ use tracing::{Instrument as _, Span};
 use crate::answer_schema;
 use crate::attempts;
 use crate::attempts::{Attempts, CallReason, Cost, NextStep, millis, no_answer_within};
-use crate::attempts::{MemberConfig, Substitution};
+use crate::attempts::{MemberConfig, SharedAnswers, Substitution};
 use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
 use crate::entropy::sha256_hex;
@@ -27,7 +27,6 @@ use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, Ledge
 use crate::prompt::{Layout, Prompt};
 use crate::record::{Attempt, Reserved, RunIntent, Spent, Tried};
 use crate::redact::Redactor;
-use crate::shared::{self, SharedAnswers};
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
@@ -418,7 +417,7 @@ fn shares<'m>(member: &'m MemberConfig, sample: Option<u32>, why: &CallReason) -
 }
 
 /// What its first prompt asks a member.
-fn question(member: &MemberConfig, ended: &attempts::Consultation) -> shared::Question {
+fn question(member: &MemberConfig, ended: &attempts::Consultation) -> attempts::Question {
     let prompt = ended.prompt_sha256.clone().unwrap_or_default();
     (member.executor_name.to_string(), prompt)
 }

@@ -11,7 +11,7 @@ use quorate_protocol::{
 use serde::Serialize;
 use serde_json::Map;
 
-use crate::attempts::FailedAttempts;
+use crate::attempts::{FailedAttempts, SharedAnswers};
 use crate::budget::Amount;
 use crate::canonical;
 use crate::extensions::{self, HostCall};
@@ -21,7 +21,6 @@ use crate::record::{
     self, Attempt, Compares, Consultation, Input, Match, Outcome, Override, RunEnded, RunIntent, RunOpened,
     SampledInvocation, Samples, Status,
 };
-use crate::shared::SharedAnswers;
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq, Default)]

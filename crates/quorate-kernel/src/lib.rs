@@ -56,7 +56,6 @@ pub mod record;
 pub mod redact;
 pub mod registry;
 mod samples;
-pub mod shared;
 pub mod single_call;
 pub mod turn;
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use quorate_manifest::playbook::Status;
-use quorate_text::stem::stem;
+use quorate_text::words::stem;
 use quorate_text::words::{Gap, Word, blocks, folded, words};
 
 use crate::weave::Candidate;

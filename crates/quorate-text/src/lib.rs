@@ -5,5 +5,4 @@
 pub mod lexicon;
 pub mod locks;
 pub mod secrets;
-pub mod stem;
 pub mod words;

@@ -24,7 +24,7 @@ use quorate_protocol::Name;
 
 use super::{REENTRY, candidates, parse_block};
 use crate::block::quoted_list;
-use quorate_text::stem::stem;
+use quorate_text::words::stem;
 
 /// The kind that manifests name.
 pub const KIND: &str = "capability-match";

@@ -21,11 +21,9 @@ pub(crate) mod oneshot;
 mod output;
 #[cfg(feature = "agent-cli")]
 mod presets;
-mod running_process;
+pub(crate) mod running_process;
 pub mod sandbox;
 pub(crate) mod side_effect;
-#[cfg(feature = "mcp")]
-pub(crate) mod sidecar;
 #[cfg(feature = "agent-cli")]
 mod tool_grants;
 

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Arguments, Endpoint, Server, ServerTools};
 use crate::executor::agent_cli::command::Program;
-use crate::executor::agent_cli::sidecar::Sidecar;
+use crate::executor::agent_cli::running_process::sidecar::Sidecar;
 use crate::http::{self, Redirects, error_chain};
 
 /// How often a call is attempted, and the pause before the second attempt, which grows fourfold.

@@ -402,7 +402,7 @@ fn a_list_that_cannot_be_followed_is_refused_with_its_place() {
         ("an empty text", opus("[\"\"]"), "is empty"),
         ("a blank text", opus("[\"  \"]"), "is empty"),
         ("too many", opus(&format!("[{nine}]")), "has 9 entries"),
-        ("twice", opus("[\"ollama:a\", \"ollama:a\"]"), "names `ollama:a` twice"),
+        ("twice", opus("[\"ollama:a\", \"ollama:a\"]"), "has `ollama:a` twice"),
         ("a text", opus("\"ollama:a\""), "fallback"),
         ("a number", opus("[7]"), "fallback"),
         (

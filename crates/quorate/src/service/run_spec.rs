@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::attempts::{MemberConfig, SharedAnswers};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::entropy::{self, sha256_hex};
@@ -19,7 +19,6 @@ use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_kernel::record::{self, ExecutorUsed, HiddenText, Input, RunOpened, Spent};
-use quorate_kernel::shared::SharedAnswers;
 use quorate_manifest::config::{ExecutorTable, Fallback, MemberSettings};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;

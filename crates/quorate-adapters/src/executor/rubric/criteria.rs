@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::document::{BlockKind, Document};
 use super::phrases::{Phrases, compiled, words};
-use quorate_text::stem::stem;
+use quorate_text::words::stem;
 
 /// The default phrases, each with its fix: lines of `phrase = fix`.
 static DEFAULTS: LazyLock<(Phrases, Vec<&'static str>)> = LazyLock::new(|| {

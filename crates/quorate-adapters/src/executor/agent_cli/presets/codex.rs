@@ -259,6 +259,8 @@ pub(in crate::executor::agent_cli) fn restore(form: answers::Schema, text: Strin
     if let Some(form) = schema::form(form, Dialect::OpenAi) {
         return form.restore(&text);
     }
+    #[cfg(not(feature = "llm"))]
+    let _ = form;
     text
 }
 

@@ -15,7 +15,7 @@ use super::Stance;
 use crate::executor::rubric::checks::{self, Check, Criteria, Reading};
 use crate::executor::rubric::document::{BlockKind, Document};
 use crate::executor::rubric::phrases::{compiled, words};
-use quorate_text::stem::stem;
+use quorate_text::words::stem;
 
 /// How many items are kept.
 const MAX_ITEMS: usize = 200;
