@@ -103,7 +103,7 @@ async fn coherence(arguments: CoherenceArguments, quorate: &Quorate, terminal: &
         });
         return Ok(Exit::DONE);
     }
-    terminal.status(estimate.doc().text(terminal.stdout).trim_end());
+    terminal.hint(estimate.doc().text(terminal.stdout).trim_end());
     let progress = Arc::new(SweepProgress::new(terminal.progress));
     let shown = progress.clone();
     let evaluating = quorate.coherence(request, Arc::new(move |event: SweepEvent<'_>| shown.show(&event)));

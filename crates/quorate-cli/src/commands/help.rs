@@ -13,7 +13,7 @@ use crate::terminal::Terminal;
 /// The groups and their commands, in the order of the help. Each command is in one group.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Decide", &["review", "sweep", "convene", "resume", "override"]),
-    ("Look", &["runs", "show", "watch", "report", "compare", "serve", "replay", "audit"]),
+    ("Look", &["runs", "show", "watch", "report", "compare", "serve", "replay", "audit", "eval"]),
     ("Agents", &["run", "say", "log", "state", "weave", "playbook", "overlays", "mcp"]),
     ("Several machines", &["worker", "queue"]),
     ("Manifests", &["check", "resolve", "fmt", "schema", "locks"]),

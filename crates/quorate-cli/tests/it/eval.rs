@@ -101,7 +101,7 @@ fn what_is_shown_has_its_count_and_its_range() {
         "skeptic",
         "insult",
         "control: without reading them",
-        "is not shown: it takes at least 6 drafts, and there is 1 draft",
+        "is not shown: it takes at least 6",
     ] {
         shown.assert_stdout_contains(text);
     }
