@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::{Stream, StreamExt};
@@ -73,14 +73,15 @@ impl<T> Run<T> {
         })
     }
 
-    /// As [`finish`](Run::finish), and passes every event to an observer.
+    /// As [`finish`](Run::finish), and passes every event to an observer at the moment it happens.
     ///
     /// # Errors
     /// As [`finish`](Run::finish).
     pub async fn finish_with(mut self, observer: Arc<dyn Observer>) -> Result<T, Error> {
-        while let Some(event) = self.next().await {
+        while let Ok(event) = self.events.try_recv() {
             observer.observe(event);
         }
+        let _ = self.interruption.observer.set(observer);
         self.finish().await
     }
 }
@@ -160,6 +161,8 @@ pub(crate) struct Interruption {
     run: Arc<Mutex<Option<Name>>>,
     /// The number of waits for a request.
     watching: watch::Sender<usize>,
+    /// The receiver of events in place of the stream.
+    observer: Arc<OnceLock<Arc<dyn Observer>>>,
 }
 
 /// A wait for an interruption.
@@ -201,6 +204,9 @@ impl Observer for Sender {
         if let Event::Opened { run } = &event {
             *self.1.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
         }
-        let _ = self.0.send(event);
+        match self.1.observer.get() {
+            Some(observer) => observer.observe(event),
+            None => drop(self.0.send(event)),
+        }
     }
 }

@@ -332,7 +332,7 @@ fn init_writes_what_checks_clean_and_is_formatted() {
 fn schemas_are_printed_for_editors() {
     let place = TestDir::new();
     let listed = place.run(&["schema"]).assert_code(0).stdout;
-    assert_eq!(listed.lines().count(), 18, "{listed}");
+    assert_eq!(listed.lines().count(), 19, "{listed}");
     for line in listed.lines() {
         let word = line.split_whitespace().next().unwrap();
         if word == "answer" {
