@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::stats::{Count, Difference, Differences, Share, difference, share};
+use crate::stats::{Count, Difference, Differences, Share, difference, share, upper_bound};
 use crate::variants::{Relation, defects};
 
 /// A member is unstable if, at 95 percent, it changes more than this share of its positions where nothing changed.
@@ -122,13 +122,11 @@ pub struct Conversions {
 type Of<'a> = &'a dyn Fn(&Judged) -> Option<Position>;
 
 /// Evaluates the runs on drafts and their variants; `members` has the deliberators' ids in roster order.
-pub fn coherence(members: &[String], runs: &[Judged]) -> Coherence {
+pub fn coherence(members: &[String], has_two_rounds: bool, runs: &[Judged]) -> Coherence {
     let council = |run: &Judged| run.council.clone();
     let member = |at: usize| move |run: &Judged| run.members[at].last.clone();
     let seeded = |run: &&Judged| is_seeded(&run.relation);
     let alone: Vec<&Judged> = runs.iter().filter(seeded).filter(|run| run.alone.is_some()).collect();
-    let two_rounds =
-        runs.iter().any(|run| run.members.iter().any(|positions| positions.first != positions.last));
     Coherence {
         drafts: runs.iter().filter(|run| run.relation == Relation::Original).count(),
         texts: runs.len(),
@@ -148,7 +146,7 @@ pub fn coherence(members: &[String], runs: &[Judged]) -> Coherence {
             })
             .filter(|kind| kind.recall.is_some() || kind.false_alarms.is_some())
             .collect(),
-        round2: (two_rounds || !alone.is_empty()).then(|| RoundTwo {
+        round2: has_two_rounds.then(|| RoundTwo {
             together: conversions(runs.iter().filter(seeded).map(|run| (run, &run.members))),
             alone: (!alone.is_empty())
                 .then(|| conversions(alone.iter().filter_map(|run| Some((*run, run.alone.as_ref()?))))),
@@ -192,8 +190,14 @@ fn steadiness(name: &str, runs: &[Judged], of: Of<'_>) -> Steadiness {
         recall: found(&all, is_defect, of),
         false_alarms: found(&all, |relation| matches!(relation, Relation::Twin(_)), of),
         missing: runs.iter().filter(|run| of(run).is_none()).count() as u64,
-        unstable: neutral.is_some_and(|changes| changes.interval.low > UNSTABLE),
+        unstable: neutral.is_some_and(is_unstable),
     }
+}
+
+/// Whether both the interval, which knows the clusters, and the exact bound exclude the tolerated share.
+fn is_unstable(changes: Share) -> bool {
+    let exact = 1.0 - upper_bound(changes.of - changes.hits, changes.of);
+    changes.interval.low > UNSTABLE && exact > UNSTABLE + 1e-9
 }
 
 /// How often a judge had a finding at the inserted line, in runs with such a relation.
@@ -226,6 +230,10 @@ fn gain(runs: &[&Judged]) -> Option<Difference> {
     let mut clusters: BTreeMap<usize, Differences> = BTreeMap::new();
     for run in runs {
         for (together, alone) in run.members.iter().zip(run.alone.iter().flatten()) {
+            // A difference of first answers is not one of reading each other.
+            if together.first != alone.first {
+                continue;
+            }
             let (Some(together), Some(alone)) = (&together.last, &alone.last) else { continue };
             let score = |position| f64::from(u8::from(is_right(run, position)));
             let cluster = clusters.entry(run.draft).or_default();

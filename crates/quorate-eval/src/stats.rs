@@ -67,14 +67,18 @@ pub struct Share {
 /// The share of hits over all clusters; `None` without an observation.
 ///
 /// The interval is Wilson's. Where hits gather in some clusters, it is that of fewer observations: their number is divided by
-/// the design effect, the variance between clusters over that of independent observations.
+/// the design effect, the variance between clusters over that of independent observations, and by a factor for few clusters.
+/// Observations of one cluster say nothing about others: their interval is about that cluster alone.
 pub fn share(clusters: &[Count]) -> Option<Share> {
     let (hits, of) = clusters.iter().fold((0, 0), |(hits, of), count| (hits + count.hits, of + count.of));
     if of == 0 {
         return None;
     }
     let share = hits as f64 / of as f64;
-    let interval = wilson(share, of as f64 / design_effect(clusters, share, of as f64));
+    let groups = clusters.iter().filter(|count| count.of > 0).count() as f64;
+    // Few clusters say little about the variance between them (Korn and Graubard).
+    let few = if groups > 1.0 && (of as f64) > groups { (t_quantile(groups - 1.0) / Z).powi(2) } else { 1.0 };
+    let interval = wilson(share, of as f64 / (design_effect(clusters, share, of as f64) * few));
     Some(Share { hits, of, share, interval })
 }
 
@@ -146,7 +150,7 @@ pub struct Difference {
     pub clusters: u64,
     /// How the interval was computed
     pub method: Method,
-    /// How many rows like these, in total, would make the interval exclude zero if the mean stayed; null if the mean is zero
+    /// How many rows like these, in total, would make the interval exclude zero if the mean stayed; null if it is zero, and with fewer than 6 clusters
     pub rows_to_decide: Option<u64>,
 }
 
@@ -182,7 +186,12 @@ pub fn difference(clusters: &[Differences]) -> Option<Difference> {
     };
     let interval = Interval { low: half_widths.low.max(-1.0), high: half_widths.high.min(1.0) };
     let half = t_quantile((groups - 1.0).max(1.0)) * error;
-    let rows_to_decide = (mean != 0.0).then(|| (n * (half / mean).powi(2)).ceil() as u64);
+    let can_decide = mean != 0.0 && clusters.len() as u64 >= MIN_CLUSTERS;
+    let is_open = interval.contains(0.0);
+    let rows_to_decide = can_decide.then(|| {
+        let needed = (n * (half / mean).powi(2)).ceil() as u64;
+        if is_open { needed.max(rows + 1) } else { needed }
+    });
     Some(Difference { mean, interval, rows, clusters: clusters.len() as u64, method, rows_to_decide })
 }
 

@@ -183,7 +183,7 @@ fn padded(text: &str) -> String {
 }
 
 /// Words by which one part of a text refers to another, so that their order matters.
-const ORDER_WORDS: [&str; 16] = [
+const ORDER_WORDS: [&str; 28] = [
     "above",
     "below",
     "earlier",
@@ -200,13 +200,27 @@ const ORDER_WORDS: [&str; 16] = [
     "former",
     "latter",
     "step",
+    "also",
+    "it",
+    "this",
+    "these",
+    "they",
+    "therefore",
+    "however",
+    "instead",
+    "before",
+    "after",
+    "again",
+    "too",
 ];
 
 /// Two neighbours exchanged: items of the first bullet list, else sections of the second level.
 fn reordered(text: &str) -> Option<String> {
     let is_free = |range: &Range<usize>| {
         let mut words = text[range.clone()].split(|character: char| !character.is_alphanumeric());
-        !words.any(|word| ORDER_WORDS.contains(&&*word.to_lowercase()))
+        let is_numbered =
+            text[range.clone()].lines().next().is_some_and(|line| line.contains(char::is_numeric));
+        !is_numbered && !words.any(|word| ORDER_WORDS.contains(&&*word.to_lowercase()))
     };
     let mut candidates = vec![items(text), sections(text)].into_iter();
     candidates.find_map(|parts| {

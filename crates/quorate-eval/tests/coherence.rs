@@ -79,7 +79,7 @@ fn judge(habits: &[Habit], drafts: usize, draw: &mut Draw) -> (Vec<String>, Vec<
 
 fn evaluated(habits: &[Habit], drafts: usize) -> Coherence {
     let (names, runs) = judge(habits, drafts, &mut Draw(11));
-    coherence(&names, &runs)
+    coherence(&names, true, &runs)
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn a_missing_judgement_is_counted_as_missing_and_compared_with_nothing() {
             run.council = None;
         }
     }
-    let found = coherence(&names, &runs);
+    let found = coherence(&names, true, &runs);
     assert_eq!(found.members[0].flips.map(|share| share.of), Some(2));
     assert_eq!((found.members[0].missing, found.council.missing), (1, 1));
-    let nothing = coherence(&names, &[]);
+    let nothing = coherence(&names, false, &[]);
     assert!(nothing.council.flips.is_none() && nothing.kinds.is_empty() && nothing.round2.is_none());
     assert!(!nothing.members[0].unstable);
 }

@@ -35,6 +35,9 @@ def one_share():
     if 0 < share < 1:
         effect = robust_variance(np.array(values), groups) / (share * (1 - share) / n)
         effect = min(max(effect, 1.0), n / len(clusters))
+    groups = len(clusters)
+    if n > groups:
+        effect *= (stats.t.ppf(0.975, groups - 1) / stats.norm.ppf(0.975)) ** 2
     low, high = proportion_confint(share * n / effect, n / effect, method="wilson")
     return {"clusters": clusters, "low": float(low), "high": float(high)}
 

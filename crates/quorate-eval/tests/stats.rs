@@ -124,15 +124,17 @@ fn intervals_of_shares_hold_the_truth() {
         });
     }
     // Answers about one draft agree with each other.
-    assert_covers("a share in related answers", |draw| {
-        let count = |draw: &mut Draw| {
-            let (mut count, draft) = (Count::default(), draw.is(0.4));
-            (0..4).for_each(|_| count.add(if draw.is(0.7) { draft } else { draw.is(0.4) }));
-            count
-        };
-        let clusters: Vec<Count> = (0..50).map(|_| count(draw)).collect();
-        share(&clusters).is_some_and(|share| share.interval.contains(0.4))
-    });
+    for drafts in [6, 12, 50] {
+        assert_covers(&format!("a share in related answers about {drafts} drafts"), |draw| {
+            let count = |draw: &mut Draw| {
+                let (mut count, draft) = (Count::default(), draw.is(0.4));
+                (0..4).for_each(|_| count.add(if draw.is(0.7) { draft } else { draw.is(0.4) }));
+                count
+            };
+            let clusters: Vec<Count> = (0..drafts).map(|_| count(draw)).collect();
+            share(&clusters).is_some_and(|share| share.interval.contains(0.4))
+        });
+    }
 }
 
 #[test]

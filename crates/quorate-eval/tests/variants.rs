@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use quorate_eval::variants::{Relation, defects, neutral, seeded};
 
-const DRAFT: &str = "---\ntitle: Acme\n---\n# A launch\n\nToday we launch Lumora, and we hope that it helps.\nWith Lumora you plan a week.\n\n- It plans.\n- It reminds.\n\n```sh\nlumora plan\n```\n\nWrite to hello@Lumora.example or read https://Lumora.example/docs.\nOur Lumora team answers.\n";
+const DRAFT: &str = "---\ntitle: Acme\n---\n# A launch\n\nToday we launch Lumora, and we hope that it helps.\nWith Lumora you plan a week.\n\n- Plans a week.\n- Reminds you.\n\n```sh\nlumora plan\n```\n\nWrite to hello@Lumora.example or read https://Lumora.example/docs.\nOur Lumora team answers.\n";
 
 fn relation(name: &str) -> Option<String> {
     neutral(DRAFT).into_iter().find(|variant| variant.relation.name() == name).map(|variant| variant.text)
@@ -45,7 +45,7 @@ fn the_same_text_gives_the_same_variants_and_others_get_other_places() {
 fn neutral_variants_change_what_they_say() {
     assert_eq!(relation("again").as_deref(), Some(DRAFT));
     let reordered = relation("reordered").expect("the draft has a list");
-    assert!(reordered.contains("- It reminds.\n- It plans.\n"), "{reordered}");
+    assert!(reordered.contains("- Reminds you.\n- Plans a week.\n"), "{reordered}");
     let padded = relation("padded").expect("every text can be padded");
     assert!(padded.ends_with("\n\nThank you for reading.\n") && padded.starts_with(DRAFT.trim_end()));
     let renamed = relation("renamed").expect("the draft has a name");
@@ -64,6 +64,8 @@ fn sections_change_places_only_where_their_order_does_not_matter() {
     assert_eq!(made.text, "# Title\n\n## Place\n\nRome.\n\n## Price\n\nTen euros.\n");
     let bound = "# Title\n\n## Price\n\nTen euros, see below.\n\n## Place\n\nRome.\n";
     assert!(neutral(bound).iter().all(|variant| variant.relation != Relation::Reordered));
+    let numbered = "# Title\n\n## 1. Install\n\nRun.\n\n## 2. Use\n\nUse.\n";
+    assert!(neutral(numbered).iter().all(|variant| variant.relation != Relation::Reordered));
     let steps = "- First, open it.\n- Then close it.\n";
     assert!(neutral(steps).iter().all(|variant| variant.relation != Relation::Reordered));
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use quorate_manifest::money::Money;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use schemars::JsonSchema;
@@ -454,11 +455,14 @@ impl SharedAnswers {
     /// The reply to a question that was answered, noted as recorded and without a price.
     pub(crate) fn reply(&self, question: &Question, invocation: &Invocation) -> Option<Reply> {
         let (answer, model) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(question)?.clone();
+        let nothing = Some(0);
+        let usage =
+            Usage { tokens_in: nothing, tokens_out: nothing, money: Some(Money::ZERO), ..Usage::default() };
         invocation.notes.note(|noted| {
             noted.recorded = true;
-            noted.usage = Some(Usage::default());
+            noted.usage = Some(usage);
         });
-        Some(Reply { text: answer.to_string(), model, ..Reply::default() })
+        Some(Reply { text: answer.to_string(), model, usage, posted: None })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The parts of a proposal that make a decision (V6): its title, and all resolutions. A resolution begins at a block such as
 //! `Resolution: …`, a heading `## Resolution`, or a paragraph with `RESOLVED, that …`. It extends to the next heading of its
-//! level or above, or to a paragraph that begins its support, such as `Rationale: …`. A proposal may have several. A
-//! resolution that is written so that none of these patterns finds it is not one; without any the whole proposal counts.
+//! level or above, or to a paragraph that begins its support, such as `Rationale: …`. A proposal may have several. The whole
+//! proposal counts if it has none, and where a reader may see other resolutions than these patterns: in a text with HTML,
+//! which can hide a heading, and in one that spells the word with look-alike or invisible letters.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,7 +10,8 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use regex::Regex;
 
-use crate::locks::fold;
+use crate::locks::{Hit, LockedTrait, Locks, fold};
+use quorate_manifest::assembly::MatchMode;
 
 /// What a resolution begins with; what it resolves is behind the match.
 static BEGINS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -33,6 +35,25 @@ static SUPPORTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"alternatives(?: considered)?|considered|evidence|references|appendix)\??[*_]*\s*(?::|\n|\z)",
     ))
 });
+
+/// Finds the word in any disguise. Plain text always compiles.
+static DISGUISES: LazyLock<Option<Locks>> = LazyLock::new(|| {
+    Locks::compile(&["resolution", "resolve"].map(LockedTrait::plain), MatchMode::Substring).ok()
+});
+
+/// Whether the patterns may see other resolutions than a reader: see the head of this file.
+fn is_ambiguous(proposal: &str) -> bool {
+    let is_comment = |html: &str| {
+        let inner = html.trim().strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->"));
+        inner.is_some_and(|inner| !inner.contains("-->"))
+    };
+    let shows_html = Parser::new_ext(proposal, Options::empty()).into_offset_iter().any(|(event, span)| {
+        let is_html = matches!(event, Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_));
+        is_html && !is_comment(&proposal[span])
+    });
+    let is_plain = |hit: &Hit| proposal[hit.span.clone()].to_ascii_lowercase().starts_with("resol");
+    shows_html || DISGUISES.as_ref().is_none_or(|words| !words.find_all(proposal).iter().all(is_plain))
+}
 
 /// A pattern of this file, which always compiles.
 fn compile(pattern: &str) -> Option<Regex> {
@@ -102,6 +123,9 @@ pub(super) fn title(proposal: &str) -> &str {
 /// All resolutions; `None` if no block begins one, or all are empty.
 pub(super) fn resolution(proposal: &str) -> Option<String> {
     let proposal = proposal.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
+    if is_ambiguous(&proposal) {
+        return None;
+    }
     let blocks = blocks(&proposal);
     let mut begins: Vec<Option<&str>> = blocks.iter().map(Block::resolved).collect();
     // A title that names a resolution does not begin one where the text does so itself.
@@ -179,6 +203,26 @@ mod tests {
     }
 
     #[test]
+    fn where_readers_may_see_more_the_whole_proposal_counts() {
+        for proposal in [
+            "# T\n\nResolution: adopt.\n\n<div hidden>\n\n# A\n\n</div>\n\nand sell the data",
+            "# T\n\nResolution: adopt.\n\n<details>\n<summary>x</summary>\n\n## Why\n\n</details>\n\nand sell it",
+            "Resolution: adopt.\n\n<!-- x --> Resolution: sell the data",
+            "Resolution: adopt.\n\n<!-- x -->\nResolution: sell <!-- y --> the data",
+            "Resolution: adopt.\n\n<span>Resolution</span>: sell the data",
+            "Resolution: adopt.\n\nR\u{435}solution: sell the data",
+            "Resolution: adopt.\n\nRes\u{200b}olution: sell the data",
+            "Resolution: adopt.\n\n\u{ff32}esolution: sell the data",
+            "Resolution: adopt.\n\nR e s o l u t i o n: sell the data",
+            "Resolution: adopt.\n\nR\u{435}solved, that we sell the data",
+        ] {
+            assert_eq!(resolution(proposal), None, "{proposal:?}");
+        }
+        resolves("<!-- a note -->\n\nResolution: adopt.\n", "Resolution: adopt.");
+        resolves("Resolution: adopt <!-- a\nnote --> it.\n", "Resolution: adopt <!-- a\nnote --> it.");
+    }
+
+    #[test]
     fn a_resolution_is_known_by_its_first_words() {
         for line in [
             "Resolution: a",
@@ -200,7 +244,6 @@ mod tests {
             "Resolution - a",
             "Resolution",
             "| Resolution | a |",
-            "<b>Resolution:</b> a",
             "Resolved: a",
             "RESOLVED, that a",
             "Resolved that a",
