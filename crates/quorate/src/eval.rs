@@ -14,6 +14,7 @@ use quorate_eval::coherence::{Judged, Position, Positions};
 use quorate_eval::variants::{self, Defect, Relation, Variant};
 use quorate_kernel::attempts::{Cost, SharedAnswers};
 use quorate_kernel::entropy::{self, sha256_hex};
+use quorate_kernel::history::History;
 use quorate_kernel::record::RunOpened;
 use quorate_ledger::runs::PrefixMatch;
 use quorate_ledger::store::address::StoreAddress;
@@ -23,22 +24,23 @@ use quorate_manifest::tree::reader::meant_or;
 use quorate_protocol::modes::council::findings::ArtifactIndex;
 use quorate_protocol::modes::council::{FIRST, Setup};
 use quorate_protocol::policy::Verdict;
-use quorate_protocol::{Invoke, Part, PartKind};
+use quorate_protocol::{Invoke, Name, Part, PartKind};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::builder::Quorate;
 use crate::error::Error;
 use crate::events::{Event, Observer, Run};
-use crate::review::{Draft, Review};
+use crate::review::{Deliberator, Draft, Review};
 use crate::service::artifact::{self, Artifact};
 use crate::service::compare::Stance;
 use crate::service::disk::display_ledger;
 use crate::service::environment::Environment;
 use crate::service::estimate::Estimate;
 use crate::service::review;
-use crate::service::run_spec::{NewRun, RunOptions, RunSpec};
+use crate::service::run_spec::{NewRun, PreparedMember, RunOptions, RunSpec};
 use crate::service::session::LedgerSession;
 use crate::service::signer::{KeySource, Signer};
 use crate::service::trust::Permit;
@@ -105,6 +107,8 @@ impl Default for CoherenceRequest {
 pub struct CoherenceEstimate {
     /// The number of texts that are judged
     pub texts: usize,
+    /// The expected time in milliseconds, by the last review of this council; null if there is none that asked a model
+    pub expected_ms: Option<u64>,
     /// The expected cost of all runs. An answer that two runs share counts once
     #[serde(flatten)]
     pub estimate: Estimate,
@@ -162,53 +166,94 @@ impl Quorate {
         Run::new(move |_, interruption| async move {
             let workspace =
                 workspace::load(&quorate.environment, &quorate.places, &quorate.environment.directory)?;
-            let texts = quorate.texts(&request)?;
+            let (texts, notes) = quorate.texts(&request)?;
             let opening = open(&quorate.environment, workspace);
             let session = quorate.open(opening).await?;
-            let judging = judge_all(&session, &request, texts, observer);
+            let judging = judge_all(&session, &request, (texts, notes), observer);
             let judged = session.until_interrupted(&interruption, judging, |_| None).await;
             session.finish(judged).await
         })
     }
 
-    /// The expected cost of an evaluation. Asks no member, and neither needs nor creates a ledger.
+    /// The expected cost of an evaluation. Asks no member, and creates no ledger.
     ///
     /// # Errors
     /// If a draft, the configuration or an executor are unusable, or a kind of defect is unknown.
-    pub fn coherence_estimate(&self, request: &CoherenceRequest) -> Result<CoherenceEstimate, Error> {
+    #[crate::boxed]
+    pub async fn coherence_estimate(&self, request: &CoherenceRequest) -> Result<CoherenceEstimate, Error> {
         let workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
-        let texts = self.texts(request)?;
+        let texts = self.texts(request)?.0;
         let spec = review::build(&self.environment, &workspace, &request.options, request.policy)?;
-        let mut total = Estimate::default();
+        let control = control_of(request, &spec);
+        let (mut total, mut most, mut runs) = (Estimate::default(), 0, 0);
         for text in &texts {
             let part = Part::new(PartKind::Artifact, &*text.artifact.display_name, &*text.artifact.text);
-            if text.has_control(request.control, &workspace) {
+            if text.has_control(control) {
                 // The first answers are shared.
                 let is_asked = |invoke: &Invoke| *invoke.step != *FIRST;
                 total.add(estimate::estimate_where(&spec, part.clone(), is_asked)?);
+                runs += 1;
             }
-            total.add(estimate::estimate(&spec, part)?);
+            let review = estimate::estimate(&spec, part)?;
+            most = most.max(review.calls);
+            total.add(review);
+            runs += 1;
         }
-        total.obstacle = spec.obstacle(&self.environment, total.calls / texts.len().max(1) as u64);
-        Ok(CoherenceEstimate { texts: texts.len(), estimate: total })
+        total.obstacle = spec.obstacle(&self.environment, most);
+        let last = estimate::last_run_in(&workspace.ledger, &spec).await.ok().flatten();
+        let expected_ms = last.map(|ms| ms.saturating_mul(runs) / request.jobs.max(1) as u64);
+        Ok(CoherenceEstimate { texts: texts.len(), expected_ms, estimate: total })
     }
 
-    /// The drafts of a request and their variants.
-    fn texts(&self, request: &CoherenceRequest) -> Result<Vec<Text>, Error> {
+    /// The drafts of a request and their variants, and what limits them. A text that occurs twice is one draft.
+    fn texts(&self, request: &CoherenceRequest) -> Result<(Vec<Text>, Vec<String>), Error> {
         let defects = chosen_defects(&request.kinds)?;
-        let mut texts = Vec::new();
-        for (at, draft) in request.drafts.iter().enumerate() {
+        let (mut texts, mut known, mut without_paragraph) = (Vec::new(), BTreeSet::new(), 0);
+        for draft in &request.drafts {
+            if *draft == Draft::File("-".into()) {
+                let body =
+                    Body::new("an evaluation reads its drafts more than once, and standard input only once");
+                return Err(Error::usage(body.help("write the text to a file, and name that")));
+            }
             let draft = self.read_draft(draft.clone())?;
+            if !known.insert(draft.sha256.clone()) {
+                continue;
+            }
             let text = draft.text.clone();
             let original =
                 Variant { relation: Relation::Original, text: text.to_string(), lines: Vec::new() };
-            let seeded = defects.iter().filter_map(|defect| variants::seeded(&text, defect)).flatten();
+            let seeded: Vec<Variant> =
+                defects.iter().filter_map(|defect| variants::seeded(&text, defect)).flatten().collect();
+            without_paragraph += usize::from(seeded.is_empty());
             for variant in std::iter::once(original).chain(variants::neutral(&text)).chain(seeded) {
-                texts.push(Text::of(at, &draft.display_name, variant)?);
+                texts.push(Text::of(known.len() - 1, &draft.display_name, variant)?);
             }
         }
-        Ok(texts)
+        let mut notes = Vec::new();
+        let repeated = request.drafts.len() - known.len();
+        if repeated > 0 {
+            notes.push(format!(
+                "{} with the text of another one counts once.",
+                amount(repeated as u64, "draft")
+            ));
+        }
+        if without_paragraph > 0 {
+            let drafts = amount(without_paragraph as u64, "draft");
+            notes.push(format!("{drafts} without a paragraph got no defects."));
+        }
+        if known.len() == 1 {
+            notes.push("The ranges are about this draft alone.".to_owned());
+        }
+        Ok((texts, notes))
     }
+}
+
+/// Whether texts of these runs get a control. Samples of an answer are not shared, so that a control would differ in its
+/// first answers.
+fn control_of(request: &CoherenceRequest, spec: &RunSpec<Setup>) -> Control {
+    let has_samples = spec.members.iter().any(|member| member.executor.samples > 1);
+    let reads_others = spec.setup.rounds == Rounds::Two && spec.setup.cross_read != CrossRead::None;
+    if has_samples || !reads_others { Control::Skip } else { request.control }
 }
 
 fn chosen_defects(kinds: &[String]) -> Result<Vec<&'static Defect>, Error> {
@@ -223,7 +268,8 @@ fn chosen_defects(kinds: &[String]) -> Result<Vec<&'static Defect>, Error> {
             Error::usage(Body::new(format!("there is no kind of defect `{kind}`")).help(help))
         })
     };
-    kinds.iter().map(find).collect()
+    kinds.iter().try_for_each(|kind| find(kind).map(drop))?;
+    Ok(all.iter().filter(|defect| kinds.contains(&defect.kind)).collect())
 }
 
 /// A text to judge.
@@ -244,12 +290,8 @@ impl Text {
     }
 
     /// Whether it is judged a second time, with a round 2 that shows nothing.
-    fn has_control(&self, control: Control, workspace: &Workspace) -> bool {
-        let protocol = &workspace.council.protocol;
-        control == Control::Run
-            && protocol.rounds == Rounds::Two
-            && protocol.cross_read != CrossRead::None
-            && matches!(self.relation, Relation::Defect(_) | Relation::Twin(_))
+    fn has_control(&self, control: Control) -> bool {
+        control == Control::Run && matches!(self.relation, Relation::Defect(_) | Relation::Twin(_))
     }
 
     /// How progress names it.
@@ -275,7 +317,7 @@ async fn open(environment: &Environment, mut workspace: Workspace) -> Result<Led
 async fn judge_all(
     session: &Arc<LedgerSession>,
     request: &CoherenceRequest,
-    texts: Vec<Text>,
+    (texts, notes): (Vec<Text>, Vec<String>),
     observer: SweepObserver,
 ) -> Result<CoherenceReport, Error> {
     let council = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
@@ -283,9 +325,11 @@ async fn judge_all(
     let mut control =
         review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     control.setup.cross_read = CrossRead::None;
+    control.fingerprint = control.fingerprint.with_setup(&json!(control.setup));
     let members: Vec<String> = council.setup.deliberators.iter().map(ToString::to_string).collect();
     observer(SweepEvent::Planned(texts.len()));
-    let (kind, ledger) = (request.control, display_ledger(&session.environment, session.store.address()));
+    let (kind, ledger) =
+        (control_of(request, &council), display_ledger(&session.environment, session.store.address()));
     let judge = Arc::new(Judge { session: Arc::clone(session), council, control, kind, permit, observer });
     let mut texts = texts.into_iter();
     let mut judging = JoinSet::new();
@@ -311,7 +355,9 @@ async fn judge_all(
         }
     }
     judged.sort_by(|one, other| (one.draft, &one.relation).cmp(&(other.draft, &other.relation)));
-    Ok(CoherenceReport::of(&members, &judged, &reviews, ledger))
+    let has_two_rounds = judge.council.setup.rounds == Rounds::Two;
+    let coherence = quorate_eval::coherence::coherence(&members, has_two_rounds, &judged);
+    Ok(CoherenceReport::of(coherence, &judged, &reviews, (ledger, notes)))
 }
 
 /// What judges the texts of an evaluation.
@@ -331,16 +377,27 @@ impl Judge {
         let shown = text.shown();
         (self.observer)(SweepEvent::Started(&shown));
         let council = self.council.fingerprint("").combined();
-        let question = format!("{council}/{}/{}", text.artifact.sha256, text.relation.name());
+        let Artifact { display_name, sha256, .. } = &text.artifact;
+        let version = env!("CARGO_PKG_VERSION");
+        let question = format!("{version}/{council}/{display_name}/{sha256}/{}", text.relation.name());
         let shared = Arc::new(SharedAnswers::default());
+        // What an earlier command recorded in either run counts for both.
+        for spec in [&self.council, &self.control] {
+            if let Some(history) = self.recorded(&self.run_id(spec, &question)).await? {
+                history.share_with(&shared);
+            }
+        }
         let review = self.run(&self.council, &question, &text, &shared).await?;
         let mut reviews = vec![review];
-        if text.has_control(self.kind, &self.session.workspace) {
+        if text.has_control(self.kind) {
             reviews.push(self.run(&self.control, &question, &text, &shared).await?);
         }
-        let index = ArtifactIndex::new(&text.artifact.text);
+        // What the members saw: secrets are taken out.
+        let stored = reviews[0].text.clone().unwrap_or_default();
+        let index = ArtifactIndex::new(&stored);
         let of = |review: &Review| {
-            review.deliberators.iter().map(|one| positions(&one.stances(review.rounds), &index)).collect()
+            let positions = |one: &Deliberator| positions(one.stances(review.rounds), review.rounds, &index);
+            review.deliberators.iter().map(positions).collect()
         };
         let judged = Judged {
             draft: text.draft,
@@ -370,25 +427,20 @@ impl Judge {
         shared: &Arc<SharedAnswers>,
     ) -> Result<Review, Error> {
         let session = &self.session;
-        let run = entropy::derived_run_id(&format!("{question}/{:?}", spec.setup.cross_read));
+        let run = self.run_id(spec, question);
         let _guard = session.acquire_run(&run).await?;
         let waits = self.observer.clone();
         let observer: Arc<dyn Observer> = Arc::new(move |event: Event| {
             event.wait_line().iter().for_each(|line| waits(SweepEvent::Waiting(line)))
         });
-        let history = match session.store.find_by_prefix(&run).await? {
-            PrefixMatch::One(_) => {
-                let history = session.history(&run).await?;
-                match history.outcome() {
-                    Some(outcome) if !outcome.is_incomplete() => history,
-                    _ => {
-                        spec.sharing(shared)
-                            .resume(session, history, KeySource::Recorded, self.permit, observer)
-                            .await?
-                    }
-                }
+        let history = match self.recorded(&run).await? {
+            Some(history) if history.outcome().is_some_and(|outcome| !outcome.is_incomplete()) => history,
+            Some(history) => {
+                spec.sharing(shared)
+                    .resume(session, history, KeySource::Recorded, self.permit, observer)
+                    .await?
             }
-            PrefixMatch::None | PrefixMatch::Several(_) => {
+            None => {
                 let new = self.new_run(spec, text, question).await?;
                 spec.sharing(shared).start_as(&run, session, new, self.permit, observer).await?
             }
@@ -396,10 +448,25 @@ impl Judge {
         history.share_with(shared);
         let mut review = report::load_from(session, &history).await?;
         // An answer that another run on the text paid for is not paid again.
+        let is_cassette =
+            |member: &PreparedMember| member.executor.executor(self.permit).recordings().is_some();
         let consultations = history.fed.iter().filter_map(|fed| fed.consultation.as_ref());
+        let consultations = consultations.filter(|_| !spec.members.iter().any(is_cassette));
         let taken = consultations.filter(|one| one.recorded).map(|one| one.attempts).sum::<u32>();
         review.spent.calls = review.spent.calls.saturating_sub(taken);
         Ok(review)
+    }
+
+    fn run_id(&self, spec: &RunSpec<Setup>, question: &str) -> Name {
+        entropy::derived_run_id(&format!("{question}/{:?}", spec.setup.cross_read))
+    }
+
+    /// The records of a run, if there is one.
+    async fn recorded(&self, run: &Name) -> Result<Option<History>, Error> {
+        match self.session.store.find_by_prefix(run).await? {
+            PrefixMatch::One(_) => self.session.history(run).await.map(Some),
+            PrefixMatch::None | PrefixMatch::Several(_) => Ok(None),
+        }
     }
 
     async fn new_run<'t>(
@@ -433,17 +500,17 @@ impl Judge {
     }
 }
 
-/// The first and the last position of a member in two answers.
-fn positions([first, last]: &[Stance; 2], index: &ArtifactIndex<'_>) -> Positions {
+/// The first and the last position of a member, from its answers in a council with this number of rounds.
+fn positions([first, second]: [Stance; 2], rounds: u8, index: &ArtifactIndex<'_>) -> Positions {
     let found = |stance: &Stance| stance.read.as_ref()?.findings.clone();
     let position = |stance: &Stance| {
         let read = stance.read.as_ref()?;
         // A second answer without a list of findings keeps those of the first.
-        let findings = found(stance).or_else(|| found(first)).unwrap_or_default();
+        let findings = found(stance).or_else(|| found(&first)).unwrap_or_default();
         let lines = findings.iter().filter_map(|finding| Some(index.locate(finding)?.line)).collect();
         Some(Position { stops: read.would_block, lines })
     };
-    Positions { first: position(first), last: position(last) }
+    Positions { first: position(&first), last: position(if rounds == 1 { &first } else { &second }) }
 }
 
 /// What the council decided, with the lines of all findings; `None` for INCOMPLETE.
@@ -454,14 +521,17 @@ fn council_position(review: &Review) -> Option<Position> {
 }
 
 impl CoherenceReport {
-    fn of(members: &[String], judged: &[Judged], reviews: &[Review], ledger: String) -> Self {
+    fn of(
+        coherence: Coherence,
+        judged: &[Judged],
+        reviews: &[Review],
+        (ledger, mut notes): (String, Vec<String>),
+    ) -> Self {
         let mut spent = Cost::default();
         reviews.iter().for_each(|review| spent.add(&review.spent));
         spent.took = reviews.iter().map(|review| review.spent.took).sum();
         let names: BTreeSet<&str> = reviews.iter().map(|review| &*review.executor).collect();
-        let coherence = quorate_eval::coherence::coherence(members, judged);
         let model_asked = reviews.iter().any(|review| review.model_asked);
-        let mut notes = Vec::new();
         if !model_asked && reviews.iter().all(|review| review.kind == rubric::KIND) {
             let is_found = |kind: &&KindRecall| kind.recall.is_some_and(|recall| recall.hits > 0);
             let found = coherence.kinds.iter().filter(is_found).count();

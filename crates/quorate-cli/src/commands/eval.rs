@@ -94,7 +94,7 @@ async fn coherence(arguments: CoherenceArguments, quorate: &Quorate, terminal: &
         policy: arguments.review.policy,
         options: arguments.review.answers.options(),
     };
-    let estimate = quorate.coherence_estimate(&request)?;
+    let estimate = quorate.coherence_estimate(&request).await?;
     if arguments.dry_run {
         terminal.data(&match arguments.format {
             ReportFormat::Human => estimate.doc().text(terminal.stdout),

@@ -621,6 +621,15 @@ impl Fingerprint {
         self
     }
 
+    /// Sets the protocol's setup.
+    #[must_use]
+    pub(crate) fn with_setup(mut self, setup: &Json) -> Self {
+        let value = hash(setup);
+        let of_setup = self.components.iter_mut().filter(|(name, _)| name == SETUP);
+        of_setup.for_each(|(_, old)| old.clone_from(&value));
+        self
+    }
+
     /// The combined hash.
     pub(crate) fn combined(&self) -> String {
         let parts: Vec<_> = self.components.iter().filter(|(name, _)| name != INPUT).collect();

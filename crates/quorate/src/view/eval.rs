@@ -11,6 +11,13 @@ impl CoherenceEstimate {
     pub fn doc(&self) -> Doc {
         let mut doc = Doc::new();
         self.estimate.add_to(&mut doc, &amount(self.texts as u64, "text"));
+        if let Some(ms) = self.expected_ms {
+            let minutes = ms.div_ceil(60_000);
+            doc.line(format!(
+                "By the last review of this council it takes about {}.",
+                amount(minutes, "minute")
+            ));
+        }
         doc
     }
 }
