@@ -71,7 +71,7 @@ pub struct Coherence {
 pub struct Steadiness {
     /// The member's id, or council
     pub name: String,
-    /// How often it judged the same text differently; null if nothing could be compared
+    /// How often it stopped the same text that it had let pass, or the other way round; null if nothing could be compared
     pub flips: Option<Share>,
     /// How often it judged a variant differently that says the same as its draft
     pub changes: Option<Share>,

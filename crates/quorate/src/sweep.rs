@@ -641,10 +641,9 @@ fn files(session: &LedgerSession, request: &SweepRequest) -> Result<(Vec<FileEnt
     // A missing folder may be for later drafts; if all folders are missing, nothing was swept.
     let all_unread = unread.len() == council.watch.paths.len();
     unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
-    let own_files = [Some(&*session.workspace.log), session.workspace.ledger.file()];
     files.retain(|file| {
         request.since_ms.is_none_or(|since| file.modified_ms >= since)
-            && !own_files.contains(&Some(&file.path))
+            && !session.workspace.guard.is_recorded_to(&file.path)
             && request.filter.matches(session, &file.path)
     });
     Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))

@@ -217,6 +217,7 @@ fn an_altered_database_is_named_and_never_shown_to_a_participant() {
         ("removed", "DELETE FROM turn WHERE n = 3"),
         ("inserted", insert.as_str()),
     ] {
+        crate::support::records::execute_sql(&database, "PRAGMA wal_checkpoint(TRUNCATE)");
         let whole = std::fs::read(&database).unwrap();
         change.split(';').for_each(|statement| records::execute_sql(&database, statement));
         assert_found(&place, case, false);

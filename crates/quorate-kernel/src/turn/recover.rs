@@ -12,7 +12,7 @@ use super::evidence::{Alteration, Evidence, Scope};
 use super::{Begin, PartialAnswer, READ_PAGE_TURNS, Runner, TurnError, own_stamp};
 use crate::conversation::Turn;
 use crate::ports::ledger::{self, Entry, Ledger, Record};
-use crate::ports::substrate::{IdProof, Keeps};
+use crate::ports::substrate::{IdProof, Keeps, SubstrateError};
 use crate::ports::telemetry::EventKind;
 use crate::record;
 
@@ -192,6 +192,9 @@ impl Runner {
         let (mut at, mut count) = (None, 0);
         loop {
             let page = self.swarm.substrate.read(at.as_ref(), READ_PAGE_TURNS).await?;
+            if at.is_some() && !page.known {
+                return Err(damaged());
+            }
             let Some(last) = page.turns.last() else { break };
             at = Some(last.id.clone());
             count += page.turns.len() as u64;
@@ -278,6 +281,8 @@ impl Runner {
             let mut page = self.swarm.substrate.read(at.as_ref(), READ_PAGE_TURNS).await?;
             if found.count == 0 {
                 was_there = page.known;
+            } else if !page.known {
+                return Err(damaged());
             }
             self.check_turns(&mut page.turns)?;
             let since = since.filter(|_| was_there);
@@ -388,4 +393,10 @@ impl Runner {
     fn lookback(&self) -> usize {
         self.swarm.policy.window.max(self.swarm.policy.max_agent_turns)
     }
+}
+
+/// Why a conversation is not read on: without this, a store that finds none of its own turns would be read without end.
+fn damaged() -> TurnError {
+    let what = "the conversation is damaged: the turn that was read last is not in it";
+    SubstrateError::Refused(what.to_owned()).into()
 }

@@ -248,12 +248,21 @@ pub(super) async fn check_stored_tree(engine: &mut Engine, walk: &mut Walk) -> R
         let (size, hashes) = (tree.frontier().size(), row.bytes(1));
         bytes += hashes.len() as u64;
         whole &= i64::try_from(size / HASHES_PER_ROW) == Ok(row.int(0));
-        whole &= hashes.len().is_multiple_of(32) && hashes.len() as u64 <= HASHES_PER_ROW * 32;
+        whole &= !hashes.is_empty()
+            && hashes.len().is_multiple_of(32)
+            && hashes.len() as u64 <= HASHES_PER_ROW * 32;
         if whole {
             tree.push_leaves(hashes);
         }
     })
     .await?;
+    // The full rows before the walk are counted, and not read.
+    let full = "SELECT COUNT(*), COALESCE(MIN(idx), 0), CAST(COALESCE(SUM(CASE WHEN LENGTH(hashes) = $2 THEN 0 ELSE 1 END), 0) \
+        AS BIGINT) FROM tile WHERE level = 0 AND idx < $1";
+    let counted = sql(full).bind(before).bind(32 * HASHES_PER_ROW).row(engine, &[Column::Int; 3]).await?;
+    if let Some(row) = counted {
+        whole &= row.count(0) == before && row.int(1) == 0 && row.int(2) == 0;
+    }
     let (leaves, size, place) = (bytes / 32, walk.checkpoints.size, walk.seq());
     if leaves > place {
         let what = format!("{leaves} records were sealed, but there are only {place}");

@@ -187,9 +187,9 @@ fn ledger_path(field: &Field<'_>) {
 
 fn retention(field: &Field<'_>) {
     let Some(written) = field.text() else { return };
-    let days =
-        written.strip_prefix("days:").is_some_and(|days| days.bytes().all(|digit| digit.is_ascii_digit()));
-    if written != "forever" && (!days || written["days:".len()..].trim_start_matches('0').is_empty()) {
+    let days = written.strip_prefix("days:").filter(|days| days.bytes().all(|digit| digit.is_ascii_digit()));
+    let days = days.and_then(|days| days.parse::<u32>().ok());
+    if written != "forever" && days.is_none_or(|days| days == 0) {
         let message =
             format!("`{}` is `{written}`; it has to be forever or days:<n>, at least one", field.path());
         field.invalid_with(message, "write it like `days:90`");

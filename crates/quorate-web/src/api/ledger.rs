@@ -131,7 +131,8 @@ async fn get_checkpoint(server: Arc<Server>, _: Call) -> Result<Response, Failur
 async fn get_proof(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
     let quorate = server.reading().await?;
     let run = call.part("run").to_owned();
-    let proof = server.jobs.compute(async move { quorate.prove(&run).await }).await?;
+    let proof =
+        server.jobs.compute(async move { quorate.prove(&quorate.find_run(&run).await?).await }).await?;
     let text = proof.text().expect("a proof is JSON");
     Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
 }

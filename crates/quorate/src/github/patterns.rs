@@ -67,11 +67,14 @@ impl Pattern {
             return is_named;
         }
         let mut parts = self.written.split('/');
-        for name in folder.split('/').take_while(|_| !self.written.contains('{')) {
-            match parts.next() {
-                Some("**") => return true,
-                Some(part) if artifact::path_matcher(part).map_or(true, |part| part.is_match(name)) => {}
-                _ => return false,
+        for name in folder.split('/') {
+            let Some(part) = parts.next() else { return false };
+            // A part of alternatives with slashes is no pattern.
+            match artifact::path_matcher(part) {
+                Err(_) => return true,
+                Ok(_) if part.contains("**") => return true,
+                Ok(glob) if glob.is_match(name) => {}
+                Ok(_) => return false,
             }
         }
         parts.next().is_some()

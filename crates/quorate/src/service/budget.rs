@@ -113,12 +113,22 @@ pub(crate) fn larger_caps(history: &History) -> String {
     let refusals: Vec<&str> = asked.chain(compared).collect();
     let is_refused_for = |cap: &str| refusals.iter().any(|text| text.contains(cap));
     if let Some(cap) = caps.tokens.filter(|_| is_refused_for("`budget.tokens`")) {
-        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2)));
+        let refused = refusals.iter().filter(|text| text.contains("`budget.tokens`"));
+        let most = refused.filter_map(|text| tokens_of_a_call(text)).max().unwrap_or(0);
+        let left = planned_calls(history).saturating_sub(history.calls.into()).max(1);
+        let enough = cap.saturating_add(most.saturating_mul(left));
+        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2).max(enough)));
     }
     if let Some(cap) = caps.money.filter(|_| is_refused_for("`budget.money`")) {
         arguments.push_str(&format!(" --max-money \"{}\"", cap.saturating_mul(2)));
     }
     arguments
+}
+
+/// The tokens of a call that was refused for its tokens, parsed from the recorded reason.
+fn tokens_of_a_call(reason: &str) -> Option<u64> {
+    let number = reason.split_once("takes up to ")?.1;
+    number.split(' ').next()?.parse().ok()
 }
 
 /// The number of calls if each question is answered at once; for an assembly, that of one round.

@@ -167,6 +167,12 @@ impl Guard {
         }
     }
 
+    /// Whether recording a run changes this file: it is the ledger, the log or the witness.
+    pub fn is_recorded_to(&self, file: &Path) -> bool {
+        let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
+        self.files.iter().any(|(role, own)| is_recorded_to(*role) && disk::is_same_file(own, file))
+    }
+
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.
     pub fn occupant(&self, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
         self.occupant_by(&Resolver::default(), path, role)

@@ -202,7 +202,14 @@ pub(crate) fn estimate(
 
 fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
-    workspace::load(environment, places, start)
+    let workspace = workspace::load(environment, places, start)?;
+    if artifact.path.as_deref().is_some_and(|path| workspace.guard.is_recorded_to(path)) {
+        let why = "recording the review would change it";
+        let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
+        let help = "judge a copy, or configure another file for the ledger, the log or the witness";
+        return Err(Error::configuration(codes::FILE_UNWRITABLE, body.help(help)));
+    }
+    Ok(workspace)
 }
 
 /// Reviews an artifact at an opened session.

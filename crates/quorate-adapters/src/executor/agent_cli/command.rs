@@ -162,6 +162,7 @@ impl Launch {
     /// Starts the command, contained. The calling thread, of a runtime, must live until the child is reaped.
     #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
     pub(super) fn spawn(&self) -> io::Result<Child> {
+        guard::check_sigchld()?;
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)

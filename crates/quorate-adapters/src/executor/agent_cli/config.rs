@@ -492,7 +492,9 @@ impl Cli {
             preset,
             command: Some(resolve_bin(&bin, path)),
             args: (preset.is_none() && protocol == "proprietary").then(|| bin_args.unwrap_or_default()),
-            model: models.and_then(|models| models.default).filter(|_| passes_models),
+            model: models
+                .and_then(|models| models.default)
+                .filter(|default| passes_models && !default.is_empty()),
             path: Some(path.to_owned()),
             model_args: model_args.filter(|_| preset.is_none()),
         }

@@ -322,6 +322,30 @@ fn is_ignored(signal: libc::c_int) -> bool {
     }
 }
 
+/// Checks that ended children stay until they are waited for.
+///
+/// # Errors
+/// When the system drops them: then neither their exit codes nor their ids are reliable.
+pub(super) fn check_sigchld() -> io::Result<()> {
+    let now = disposition(libc::SIGCHLD)?;
+    match now.sa_sigaction == libc::SIG_IGN || now.sa_flags & libc::SA_NOCLDWAIT != 0 {
+        true => Err(io::Error::other("this process ignores SIGCHLD, so that it cannot wait for a command")),
+        false => Ok(()),
+    }
+}
+
+#[expect(unsafe_code, reason = "the standard library does not reach the disposition of a signal")]
+fn disposition(signal: libc::c_int) -> io::Result<libc::sigaction> {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action the call only writes the present one, into a buffer of its size.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) };
+    if asked != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has filled it, and zeroes are a valid value.
+    Ok(unsafe { now.assume_init() })
+}
+
 /// Runs `step` in the child, between fork and exec.
 #[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {

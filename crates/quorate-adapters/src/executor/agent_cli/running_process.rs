@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use futures::future::FusedFuture as _;
 use quorate_kernel::ports::executor::Failure;
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use tokio::runtime::{Builder, Runtime};
@@ -166,12 +166,20 @@ impl Drop for RunningProcess {
     }
 }
 
+/// How often an ended child is looked for.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
+
 impl Contained {
     /// Waits until the child has exited, and kills the rest of its group.
     async fn wait(&mut self) -> io::Result<ExitStatus> {
-        let status = self.child.wait().await;
+        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(self.pid), exited), Ok(None) | Err(Errno::INTR)) {
+            sleep(EXIT_POLL_INTERVAL).await;
+        }
+        // Until it is reaped, the system does not give its id to another process.
         guard::kill_group(self.pid);
-        status
+        running().retain(|pid| *pid != self.pid);
+        self.child.wait().await
     }
 
     /// Asks all processes to exit, and has them killed two seconds later.

@@ -98,8 +98,14 @@ impl Pool {
                 }
             }
             let place = Arc::clone(&self.requests).acquire_owned();
-            let place = tokio::time::timeout_at(deadline, place).await.ok().and_then(Result::ok);
-            let place = place.ok_or(Failure::TimedOut)?;
+            // A place that rests is free at a time that no other call announces.
+            let rested = self.state().resting.iter().map(|(until, _)| *until).min();
+            let until = rested.map_or(deadline, |until| until.min(deadline));
+            let place = match tokio::time::timeout_at(until, place).await {
+                Ok(Ok(place)) => place,
+                Err(_) if until < deadline => continue,
+                _ => return Err(Failure::TimedOut),
+            };
             // A call that has ended meanwhile may have been asked to wait, for all.
             if self.not_before().is_none() {
                 return Ok(UnderWay { pool: Arc::clone(self), place });

@@ -9,7 +9,9 @@ use async_nats::{Client, Message as Received, Subject};
 use futures::StreamExt as _;
 use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{ConversationContext, Participant, Turn};
-use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Notes, Progress, Reply, Retry};
+use quorate_kernel::ports::executor::{
+    AttemptInfo, ConfigError, Failure, Invocation, Notes, Progress, Reply, Retry,
+};
 use quorate_kernel::ports::ledger::Fence;
 use quorate_kernel::redact::Redactor;
 use quorate_protocol::answers::Schema;
@@ -310,7 +312,18 @@ async fn answer(served: Arc<Served>, question: Question, schema: Schema, bytes: 
         Ok(invocation) => ask(&served, invocation, deadline).await,
         Err(why) => Err(Failure::never(why)),
     };
-    Answer { result, info: notes.read() }
+    // The asker learns of the call, and nothing of this machine's services.
+    let AttemptInfo { usage, model, version, last_words, no_stand_in, refused_tools, .. } = notes.read();
+    let known = AttemptInfo {
+        usage,
+        model,
+        version,
+        last_words,
+        no_stand_in,
+        refused_tools,
+        ..AttemptInfo::default()
+    };
+    Answer { result, info: known }
 }
 
 async fn ask(served: &Served, invocation: Invocation, deadline: Instant) -> Result<Reply, Failure> {

@@ -18,7 +18,7 @@ use quorate_kernel::conversation::{NewTurn, Origin, Participant, Stamp, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::state::StateError;
-use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
+use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate, SubstrateError};
 use quorate_kernel::ports::telemetry::{Event, EventKind};
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::evidence::{Alteration, Evidence, Scope};
@@ -202,6 +202,9 @@ impl Runtime {
     }
 }
 
+/// Why a conversation is not read on: without this, a store that finds none of its own turns would be read without end.
+const DAMAGED: &str = "the conversation is damaged: the turn that was read last is not in it";
+
 /// A reader of a conversation that continues where it left off.
 ///
 /// ```
@@ -224,13 +227,20 @@ impl Runtime {
 pub struct ConversationReader {
     substrate: Arc<dyn Substrate>,
     at: Option<Name>,
+    /// Whether the last page began at the beginning again, since the turn read before was gone.
+    is_restarted: bool,
     /// Names the authors of turns if the conversation does not.
     evidence: Evidence,
 }
 
 impl ConversationReader {
     pub(crate) fn new(runtime: &Runtime) -> Self {
-        ConversationReader { substrate: runtime.substrate.clone(), at: None, evidence: Evidence::default() }
+        ConversationReader {
+            substrate: runtime.substrate.clone(),
+            at: None,
+            is_restarted: false,
+            evidence: Evidence::default(),
+        }
     }
 
     /// A reader at the beginning of a conversation, which names authors that only the ledger has.
@@ -252,6 +262,11 @@ impl ConversationReader {
     #[crate::boxed]
     pub async fn next_page(&mut self) -> Result<Vec<Turn>, Error> {
         let mut page = self.substrate.read(self.at.as_ref(), PAGE).await?;
+        let is_restarted = self.at.is_some() && !page.known;
+        if is_restarted && std::mem::replace(&mut self.is_restarted, is_restarted) {
+            return Err(SubstrateError::Refused(DAMAGED.to_owned()).into());
+        }
+        self.is_restarted = is_restarted;
         self.evidence.name_authors(&mut page.turns);
         if let Some(last) = page.turns.last() {
             self.at = Some(last.id.clone());
@@ -630,10 +645,14 @@ impl Turns {
     #[crate::boxed]
     pub async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
+        let mut is_restarted = false;
         loop {
             let page = self.substrate.read(newest.as_ref(), PAGE).await?;
-            if !page.known {
+            if newest.is_some() && !page.known {
                 // The conversation was truncated or replaced: the page is from its beginning.
+                if std::mem::replace(&mut is_restarted, true) {
+                    return Err(SubstrateError::Refused(DAMAGED.to_owned()).into());
+                }
                 *newest = None;
             }
             let Some(last) = page.turns.last() else { return Ok(newest.clone()) };
