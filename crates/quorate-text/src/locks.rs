@@ -2,14 +2,13 @@
 //!
 //! A trait is searched for in the text as given and in folded forms, and a hit says how far the text had to be folded.
 //! `locks/fold.rs` reads a text and writes its forms, `locks/character.rs` has what concerns single characters,
-//! `locks/reference.rs` decodes entities, and `locks/search.rs` searches the forms.
+//! `locks/fold.rs` also decodes entities, and `locks/search.rs` searches the forms.
 //!
 //! A verbatim match counts anywhere, within longer words too, as a substring does. A short trait that only matches by
 //! looks, or set apart, must be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
 
 mod character;
 mod fold;
-mod reference;
 mod search;
 
 use std::ops::Range;
