@@ -7,7 +7,7 @@ use crate::support;
 use crate::support::records;
 use records::{consultations, of_kind};
 use serde_json::{Value, json};
-use support::council::{all_ship, all_ship_except};
+use support::council::{COUNCIL, all_ship, all_ship_except};
 use support::{CommandOutput, TestDir};
 
 const DRAFT: &str =
@@ -108,6 +108,57 @@ fn what_is_shown_has_its_count_and_its_range() {
     shown.assert_stderr_contains("6 texts: 64 calls");
     let markdown = place.run(&["eval", "coherence", "draft.md", "--kinds", "insult", "--format", "markdown"]);
     markdown.assert_code(0).assert_stdout_contains("| skeptic |");
+}
+
+#[test]
+fn a_council_of_one_round_has_figures_and_no_control() {
+    let place = place(&all_ship(), "");
+    place.write("council.yaml", format!("{COUNCIL}protocol: {{rounds: 1}}\n"));
+    let report = coherence(&place, &["--kinds", "insult"]).json();
+    assert_eq!((report["round2"].is_null(), report["spent"]["calls"].as_u64()), (true, Some(6 * 5)));
+    assert_eq!(
+        (report["members"][0]["flips"]["of"].as_u64(), report["members"][0]["missing"].as_u64()),
+        (Some(1), Some(0))
+    );
+}
+
+#[test]
+fn a_text_counts_once_and_standard_input_is_refused() {
+    let place = place(&all_ship(), "");
+    place.write("copy.md", DRAFT);
+    place.write("table.md", "| a | b |\n|---|---|\n| 1 | 2 |\n");
+    let arguments = [
+        "eval",
+        "coherence",
+        "draft.md",
+        "copy.md",
+        "table.md",
+        "--kinds",
+        "insult,insult",
+        "--format",
+        "json",
+    ];
+    let report = place.run(&arguments).assert_code(0).json();
+    // Six texts of the draft; the table, the same again and a padded one.
+    assert_eq!((report["drafts"].as_u64(), report["texts"].as_u64()), (Some(2), Some(9)));
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("1 draft with the text of another one")
+            && notes.contains("1 draft without a paragraph"),
+        "{notes}"
+    );
+    place.run(&["eval", "coherence", "-"]).assert_refused(64, "quorate:usage");
+}
+
+#[test]
+fn a_control_is_not_the_council_when_it_is_resumed() {
+    let place = place(&all_ship(), "");
+    coherence(&place, &["--kinds", "insult"]);
+    let ledger = place.path(".quorate/eval/ledger.db");
+    let opened = |run: &str| records::records(&ledger, run)[0].data["fingerprint"]["council"].clone();
+    let councils: std::collections::BTreeSet<String> =
+        records::runs(&ledger).iter().map(|(run, _)| opened(run).to_string()).collect();
+    assert_eq!(councils.len(), 2, "the council and its control: {councils:?}");
 }
 
 #[test]
