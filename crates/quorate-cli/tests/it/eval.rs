@@ -11,7 +11,7 @@ use support::council::{COUNCIL, all_ship, all_ship_except};
 use support::{CommandOutput, TestDir};
 
 const DRAFT: &str =
-    "# Rooms\n\nThe meeting moved to Tuesday at ten.\n\n- It is in room 4.\n- It is open to guests.\n";
+    "# Rooms\n\nThe meeting moved to Tuesday at ten.\n\n- Bring a pen.\n- Bring a cup.\n";
 
 fn place(answers: &Value, settings: &str) -> TestDir {
     let place = TestDir::scripted_slowly(answers, settings);

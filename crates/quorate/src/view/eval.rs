@@ -34,7 +34,7 @@ impl CoherenceReport {
             found.texts,
             self.executor,
             amount(self.spent.calls.into(), "call"),
-            cost(&self.spent.usage)
+            if self.model_asked { cost(&self.spent.usage) } else { String::new() }
         ));
         doc.line("A range holds the true share in 95 of 100 cases.");
         doc.heading("Steady: the same verdict where nothing changed?");
