@@ -156,6 +156,7 @@ impl Quorate {
         let read = artifact::read(&Draft::File(path.to_owned()), &environment.directory)?;
         // The name that a sweep uses.
         let artifact = Artifact { display_name: display_path(environment, path), ..read };
+        workspace.guard.ensure_unrecorded(&artifact)?;
         Ok(Some((workspace, artifact)))
     }
 }

@@ -713,7 +713,9 @@ impl DueFile {
             let body = Body::new("it was moved during the sweep");
             return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body));
         }
-        self.read(session)
+        let artifact = self.read(session)?;
+        session.workspace.guard.ensure_unrecorded(&artifact)?;
+        Ok(artifact)
     }
 
     fn read(&self, session: &LedgerSession) -> Result<Artifact, Error> {

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use support::council::{COUNCIL, all_ship, all_ship_except};
 use support::{CommandOutput, TestDir};
 
-const DRAFT: &str =
-    "# Rooms\n\nThe meeting moved to Tuesday at ten.\n\n- Bring a pen.\n- Bring a cup.\n";
+const DRAFT: &str = "# Rooms\n\nThe meeting moved to Tuesday at ten.\n\n- Bring a pen.\n- Bring a cup.\n";
 
 fn place(answers: &Value, settings: &str) -> TestDir {
     let place = TestDir::scripted_slowly(answers, settings);

@@ -104,6 +104,20 @@ fn a_log_is_appended_to_no_file_of_something_else() {
 }
 
 #[test]
+fn what_a_judgement_is_recorded_to_is_not_judged() {
+    let place = workspace();
+    let line = "{\"v\":2,\"verdict\":\"HOLD\"}\n";
+    for name in ["log.jsonl", "./sub/../log.jsonl"] {
+        place.write("log.jsonl", line);
+        place.write("sub/other.md", "Another meeting.");
+        place.write("council.yaml", format!("{COUNCIL}logging: {{log_path: log.jsonl}}\n"));
+        refuses(&place, &["review", name], "quorate:file_unwritable");
+        refuses(&place, &["review", "draft.md", name], "quorate:file_unwritable");
+    }
+    place.run(&["review", "draft.md"]).assert_code(0);
+}
+
+#[test]
 fn an_audit_of_a_log_alone_is_written_over_nothing_that_is_kept() {
     let place = workspace();
     let audit = |output: &str| {

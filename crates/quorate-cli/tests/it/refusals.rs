@@ -320,10 +320,11 @@ fn a_file_that_is_no_ledger_is_not_made_into_one() {
     let place = TestDir::scripted(&all_ship());
     let notes = "These are notes.\n".repeat(100);
     place.write("notes.md", &notes);
-    for ledger in ["notes.md", "draft.md"] {
+    for (ledger, code) in
+        [("notes.md", "quorate:ledger_unavailable"), ("draft.md", "quorate:file_unwritable")]
+    {
         let before = place.read(ledger);
-        let refused = place.run(&["review", "draft.md", "--ledger", ledger]).assert_code(5);
-        refused.assert_stderr_contains("quorate:ledger_unavailable");
+        place.run(&["review", "draft.md", "--ledger", ledger]).assert_code(5).assert_stderr_contains(code);
         assert_eq!(place.read(ledger), before);
     }
     assert!(!place.path("aside").exists());

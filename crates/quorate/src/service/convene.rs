@@ -71,6 +71,7 @@ pub(crate) fn prepare(
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;
+    workspace.guard.ensure_unrecorded(&subject)?;
     workspace.report.absorb(std::mem::take(&mut view.report));
     Ok((ConveneInput { resolution: view, subject }, setup, workspace))
 }

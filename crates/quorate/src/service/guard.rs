@@ -14,6 +14,7 @@ use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
+use super::artifact::Artifact;
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
 use super::error::Error;
@@ -171,6 +172,19 @@ impl Guard {
     pub fn is_recorded_to(&self, file: &Path) -> bool {
         let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
         self.files.iter().any(|(role, own)| is_recorded_to(*role) && disk::is_same_file(own, file))
+    }
+
+    /// Refuses to judge a file that recording the run would change.
+    ///
+    /// # Errors
+    /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
+    pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
+        if !artifact.path.as_deref().is_some_and(|path| self.is_recorded_to(path)) {
+            return Ok(());
+        }
+        let message = format!("cannot judge {}: recording the run would change it", artifact.display_name);
+        let help = "judge a copy, or configure another file for the ledger, the log or the witness";
+        Err(Error::configuration(codes::FILE_UNWRITABLE, Body::new(message).help(help)))
     }
 
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.

@@ -203,12 +203,7 @@ pub(crate) fn estimate(
 fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
-    if artifact.path.as_deref().is_some_and(|path| workspace.guard.is_recorded_to(path)) {
-        let why = "recording the review would change it";
-        let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
-        let help = "judge a copy, or configure another file for the ledger, the log or the witness";
-        return Err(Error::configuration(codes::FILE_UNWRITABLE, body.help(help)));
-    }
+    workspace.guard.ensure_unrecorded(artifact)?;
     Ok(workspace)
 }
 
@@ -223,6 +218,7 @@ pub(crate) async fn review(
     request: &ReviewRequest,
     observer: Arc<dyn Observer>,
 ) -> Result<ReviewOutcome, Error> {
+    session.workspace.guard.ensure_unrecorded(&artifact)?;
     let spec = build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = spec.admit(&session.environment)?;
     let relative = relative_to_council(&session.workspace, &artifact);
