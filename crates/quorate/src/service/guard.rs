@@ -178,7 +178,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
-    pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
+    pub(crate) fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
         if !artifact.path.as_deref().is_some_and(|path| self.is_recorded_to(path)) {
             return Ok(());
         }
