@@ -154,7 +154,7 @@ fn a_control_is_not_the_council_when_it_is_resumed() {
     let place = place(&all_ship(), "");
     coherence(&place, &["--kinds", "insult"]);
     let ledger = place.path(".quorate/eval/ledger.db");
-    let opened = |run: &str| records::records(&ledger, run)[0].data["fingerprint"]["council"].clone();
+    let opened = |run: &str| json!(records::records(&ledger, run)[0].data)["fingerprint"]["council"].clone();
     let councils: std::collections::BTreeSet<String> =
         records::runs(&ledger).iter().map(|(run, _)| opened(run).to_string()).collect();
     assert_eq!(councils.len(), 2, "the council and its control: {councils:?}");
