@@ -5,8 +5,5 @@
 //! figures on every machine.
 
 pub mod coherence;
-pub mod compare;
-pub mod screen;
-pub mod set;
 pub mod stats;
 pub mod variants;

@@ -114,12 +114,6 @@ pub fn upper_bound(errors: u64, of: u64) -> f64 {
     invbetai(CONFIDENCE, errors as f64 + 1.0, (of - errors) as f64)
 }
 
-/// The number of observations, all without an error, after which [`upper_bound`] is at most `rate`; `rate` is above 0 and
-/// below 1.
-pub fn error_free_needed(rate: f64) -> u64 {
-    ((1.0 - CONFIDENCE).ln() / (1.0 - rate).ln()).ceil() as u64
-}
-
 /// The differences of one cluster: what the first arm scored minus what the second scored, summed over `rows` rows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Differences {
@@ -230,31 +224,6 @@ fn flip_probability(deviations: &[f64]) -> f64 {
         sums = sums.iter().flat_map(|sum| [sum + deviation, sum - deviation]).collect();
     }
     sums.iter().filter(|sum| sum.abs() >= observed).count() as f64 / sums.len() as f64
-}
-
-/// How many independent votes several members are worth (Kish): their number over `1 + (number - 1) * r`, where `r` is the mean
-/// correlation of what they do. `columns` has one list of observations for each member, all of the same length; a member that
-/// always does the same correlates with no one. `None` with fewer than two members or observations.
-pub fn effective_votes(columns: &[Vec<bool>]) -> Option<f64> {
-    let members = columns.len() as f64;
-    if columns.len() < 2 || columns[0].len() < 2 {
-        return None;
-    }
-    let pairs = (0..columns.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
-    let correlations: Vec<f64> =
-        pairs.map(|(one, other)| correlation(&columns[one], &columns[other])).collect();
-    let mean = correlations.iter().sum::<f64>() / correlations.len() as f64;
-    Some(members / (1.0 + (members - 1.0) * mean.max(0.0)))
-}
-
-/// The correlation of two lists of the same length, 0 if one of them is constant.
-fn correlation(one: &[bool], other: &[bool]) -> f64 {
-    let n = one.len() as f64;
-    let share = |list: &[bool]| list.iter().filter(|value| **value).count() as f64 / n;
-    let both = one.iter().zip(other).filter(|(one, other)| **one && **other).count() as f64 / n;
-    let (p, q) = (share(one), share(other));
-    let spread = (p * (1.0 - p) * q * (1.0 - q)).sqrt();
-    if spread == 0.0 { 0.0 } else { (both - p * q) / spread }
 }
 
 /// Student's t at the upper end of the interval.

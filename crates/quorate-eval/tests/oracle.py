@@ -63,21 +63,9 @@ def one_difference(groups):
     return table | {"p": float(flips.pvalue)}
 
 
-def one_vote():
-    members, rows = draw.randint(2, 6), draw.randint(5, 60)
-    shared = [draw.random() < 0.3 for _ in range(rows)]
-    columns = [[one if draw.random() < 0.6 else draw.random() < 0.3 for one in shared] for _ in range(members)]
-    table = np.array(columns, dtype=float)
-    with np.errstate(all="ignore"):
-        matrix = np.nan_to_num(np.corrcoef(table))
-    mean = float(np.mean([matrix[i][j] for i in range(members) for j in range(i)]))
-    return {"columns": columns, "votes": members / (1 + (members - 1) * max(mean, 0))}
-
-
 print(json.dumps({
-    "shares": [one_share() for _ in range(80)],
+    "shares": [one_share() for _ in range(100)],
     "bounds": [one_bound() for _ in range(40)],
     "differences": [one_difference(draw.randint(20, 40)) for _ in range(30)]
     + [one_difference(draw.randint(4, 12)) for _ in range(30)],
-    "votes": [one_vote() for _ in range(20)],
 }))

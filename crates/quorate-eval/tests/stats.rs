@@ -1,8 +1,6 @@
 //! Figures against those of scipy and statsmodels, and how often an interval holds the true value.
 
-use quorate_eval::stats::{
-    Count, Differences, Method, difference, effective_votes, error_free_needed, share, upper_bound,
-};
+use quorate_eval::stats::{Count, Differences, Method, difference, share, upper_bound};
 use serde_json::Value;
 
 /// Pseudo-random numbers that are the same in every run.
@@ -59,7 +57,6 @@ fn upper_bounds_are_those_of_scipy() {
         let bound = upper_bound(table["errors"].as_u64().unwrap(), table["of"].as_u64().unwrap());
         assert_close(bound, number(&table["bound"]), table);
     }
-    assert_eq!(error_free_needed(0.05), 59);
     assert!(upper_bound(0, 59) <= 0.05 && upper_bound(0, 58) > 0.05);
     assert_eq!((upper_bound(0, 0), upper_bound(3, 3)), (1.0, 1.0));
 }
@@ -82,18 +79,6 @@ fn differences_have_the_intervals_of_statsmodels_and_the_flips_of_scipy() {
                 assert_eq!(difference.is_shown(), p <= 0.05, "p is {p}: {table}");
             }
         }
-    }
-}
-
-#[test]
-fn effective_votes_follow_from_the_correlations_of_numpy() {
-    let oracle = oracle();
-    for table in list(&oracle, "votes") {
-        let column = |values: &Value| -> Vec<bool> {
-            values.as_array().expect("a list").iter().map(|value| value.as_bool().unwrap()).collect()
-        };
-        let columns: Vec<Vec<bool>> = list(table, "columns").iter().map(column).collect();
-        assert_close(effective_votes(&columns).expect("enough members"), number(&table["votes"]), table);
     }
 }
 
@@ -158,31 +143,10 @@ fn intervals_of_differences_hold_the_truth() {
 }
 
 #[test]
-fn planted_accuracy_and_correlation_are_recovered() {
-    let mut draw = Draw(3);
-    // Four members with an error rate of 20 percent who repeat a shared error with a chance of 60 percent.
-    let mut columns = vec![Vec::new(); 4];
-    for _ in 0..20_000 {
-        let shared = draw.is(0.2);
-        for column in &mut columns {
-            column.push(if draw.is(0.6) { shared } else { draw.is(0.2) });
-        }
-    }
-    let votes = effective_votes(&columns).expect("enough members");
-    // The correlation of two members is 0.6 * 0.6.
-    assert!((votes - 4.0 / (1.0 + 3.0 * 0.36)).abs() < 0.05, "{votes}");
-    let errors = columns[0].iter().filter(|wrong| **wrong).count() as u64;
-    let rate = share(&[Count { hits: errors, of: 20_000 }]).expect("observations");
-    assert!((rate.share - 0.2).abs() < 0.01, "{rate:?}");
-}
-
-#[test]
 fn too_little_shows_nothing() {
     assert_eq!(share(&[]), None);
     assert_eq!(difference(&[]), None);
     assert_eq!(difference(&[Differences { sum: 0.0, rows: 0 }]), None);
-    assert_eq!(effective_votes(&[vec![true, false]]), None);
-    assert_eq!(effective_votes(&[vec![true], vec![true]]), None);
     let one = difference(&[Differences { sum: 1.0, rows: 1 }]).expect("a row");
     assert!(!one.is_shown(), "{one:?}");
     let five = difference(&[Differences { sum: 1.0, rows: 1 }; 5]).expect("rows");
