@@ -11,7 +11,7 @@ use crate::variants::{Relation, defects};
 /// A member is unstable if, at 95 percent, it changes more than this share of its positions where nothing changed.
 pub const UNSTABLE: f64 = 0.05;
 
-/// What somebody took a text for in one answer.
+/// The judgement of a text in one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Position {
     /// Whether the text was stopped.

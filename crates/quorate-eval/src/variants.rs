@@ -1,8 +1,8 @@
 //! Variants of a text whose relation to it is known, so that a council can be measured without labels.
 //!
-//! A *neutral* variant says the same as the text: whoever judges it differently is unstable. A *defect* is a sentence with a
-//! known fault in a paragraph of its own, and its *twin* is the same text with a harmless sentence at that place: whoever
-//! judges both alike has not seen the fault. The sentences are English and are listed in `defects.toml`.
+//! A *neutral* variant says the same as the text: a judge that decides differently about it is unstable. A *defect* is a
+//! sentence with a known fault in a paragraph of its own, and its *twin* is the same text with a harmless sentence at that
+//! place: a judge that treats both alike has not seen the fault. The sentences are English and are listed in `defects.toml`.
 //!
 //! Which sentence is used and where it goes follows from the text's hash, so that a variant is the same on every machine.
 
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 pub struct Defect {
     /// Its name in reports.
     pub kind: String,
-    /// What it is, in a few words.
+    /// A description of the fault, in a few words.
     pub says: String,
     pairs: Vec<Pair>,
 }
@@ -339,7 +339,7 @@ fn frequent_name(text: &str) -> Option<&str> {
     names.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(name, _)| name)
 }
 
-/// Capitalised words that are no names.
+/// Capitalised words that are not names.
 const CALENDAR: [&str; 20] = [
     "January",
     "February",

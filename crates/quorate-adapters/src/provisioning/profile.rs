@@ -127,7 +127,7 @@ impl Profile {
             source.refuse(codes::PROFILE_INVALID, body.at(source.place(at..at, "")));
             return None;
         }
-        // JSON is YAML, whose parser also gives the place of each value, and refuses a key that is there twice.
+        // JSON is YAML, whose parser also gives the place of each value, and refuses a duplicate key.
         let (root, problems) = tree::yaml::parse(text);
         for problem in problems {
             source.refuse(codes::PROFILE_INVALID, problem.body(|span| source.place(span, "")));

@@ -376,7 +376,7 @@ const SIGNS: [(FaultKind, &str, &str, &str); 8] = [
     (FaultKind::Auth, "API_KEY_INVALID|invalid_api_key", "", "api key not valid"),
 ];
 
-/// The signs that count where there is no status.
+/// The signs that count without a status.
 const COARSE_SIGNS: [(FaultKind, &str); 4] = [
     (FaultKind::Auth, "authentication_error|permission_error|UNAUTHENTICATED|PERMISSION_DENIED"),
     (FaultKind::UnknownModel, "not_found_error|NOT_FOUND"),
